@@ -1,0 +1,208 @@
+"""The gates: everything that must hold before a complete answer becomes a proposal.
+
+Each gate looks at one thing, in this order, and reports what it saw, passed or not:
+
+    completion, stop reason, tool, parse, schema, business rule, authorisation
+
+The first gate that does not pass decides. Some hold the answer (it is whole, but not acceptable
+here), some make it invalid (it contradicts itself or our rules). Passing them all is still no
+effect: the commit is a separate step, and asks for authorisation again.
+
+The schema gate uses the `jsonschema` library, so every keyword of a tool's schema counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from streamlab.consumer.attempt import Attempt, Input, advance
+from streamlab.consumer.turn import Segment, Turn
+from streamlab.errors import UsageError
+
+__all__ = ["CHAT", "EFFECT", "GATES", "Policy", "Proposal", "Verdict", "judge_turn", "settle"]
+
+Tools = Mapping[str, Mapping[str, Any]]
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    """A complete, parsed tool request that has passed every gate; still no effect."""
+
+    call_id: str
+    tool: str
+    input: dict[str, Any]
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What one gate found."""
+
+    gate: str
+    passed: bool
+    saw: str
+    outcome: Input | None = None  #: where it did not pass: GATES_HELD or GATES_FAILED
+
+
+def _no_rule(call: Proposal) -> str:
+    return ""
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """What an application accepts.
+
+    `tools` maps a permitted tool's name to the JSON Schema of its input; None permits any tool.
+    `rule` and `authorise` are given one call, and return "" or why not.
+    """
+
+    accept: frozenset[str]
+    tools: Tools | None = None
+    rule: Callable[[Proposal], str] = _no_rule
+    authorise: Callable[[Proposal], str] = _no_rule
+
+    def __post_init__(self) -> None:
+        for name, schema in (self.tools or {}).items():
+            _check_schema(name, schema)
+
+
+#: Accepts what a tool proposal needs. A text answer that ends well has nothing to propose.
+EFFECT = Policy(accept=frozenset({"tool_use", "end_turn", "stop_sequence"}))
+
+#: Accepts a text answer; an answer that wants to act is held.
+CHAT = Policy(accept=frozenset({"end_turn", "stop_sequence"}))
+
+HELD, FAILED = Input.GATES_HELD, Input.GATES_FAILED
+Found = tuple[str, Input | None]  #: what a gate saw; None where it passed
+
+
+def _completion(turn: Turn, policy: Policy) -> Found:
+    if turn.complete:
+        return "every block stopped, a stop reason, the final marker", None
+    broken = next((p.message for p in turn.facts.problems if p.severity == "error"), "")
+    return broken or "the final marker never came", FAILED
+
+
+def _stop_reason(turn: Turn, policy: Policy) -> Found:
+    reason = turn.facts.stop_reason
+    if reason in policy.accept and not (reason == "tool_use" and not turn.calls):
+        return f"{reason}, which is accepted here", None
+    if reason == "tool_use":
+        return "tool_use, but there is no call to run", HELD
+    said = turn.facts.raw_stop_reason
+    vendor = f" (the vendor says {said!r})" if said != reason else ""
+    return f"{reason}{vendor}; accepted here: {', '.join(sorted(policy.accept))}", HELD
+
+
+def _tool(turn: Turn, policy: Policy) -> Found:
+    if policy.tools is None:
+        return "any tool is permitted", None
+    names = [call.start.name for call in turn.calls]
+    stranger = next((name for name in names if name not in policy.tools), None)
+    if stranger is not None:
+        return f"{stranger!r} is not permitted; permitted: {', '.join(policy.tools)}", HELD
+    return f"{', '.join(names)}: permitted", None
+
+
+def _parse(turn: Turn, policy: Policy) -> Found:
+    for call in turn.calls:
+        if call.status != "ready":
+            return (
+                f"the input of {call.start.name}: {call.error or 'its block never stopped'}",
+                FAILED,
+            )
+        if not call.start.name:
+            return "a call without a tool's name", FAILED
+    return "each input is one whole JSON object", None
+
+
+def _schema(turn: Turn, policy: Policy) -> Found:
+    if policy.tools is None:
+        return "no schema is given", None
+    for call in turn.calls:
+        wrong = schema_error(policy.tools[call.start.name], call.input)
+        if wrong:
+            nothing = " (no input was received)" if call.input == {} else ""
+            return f"the input of {call.start.name}: {wrong}{nothing}", FAILED
+    return "each input fits its tool's schema", None
+
+
+def _rule(turn: Turn, policy: Policy) -> Found:
+    why = next(filter(None, map(policy.rule, map(_proposal, turn.calls))), "")
+    return (why, FAILED) if why else ("the business rule holds", None)
+
+
+def _authorisation(turn: Turn, policy: Policy) -> Found:
+    why = next(filter(None, map(policy.authorise, map(_proposal, turn.calls))), "")
+    return (why, HELD) if why else ("this actor may do this to this item, now", None)
+
+
+GATES: dict[str, Callable[[Turn, Policy], Found]] = {
+    "completion": _completion,
+    "stop_reason": _stop_reason,
+    "tool": _tool,
+    "parse": _parse,
+    "schema": _schema,
+    "business_rule": _rule,
+    "authorisation": _authorisation,
+}
+
+#: The gates that look at a call; an answer without one has only the others to pass.
+CALL_GATES = frozenset({"tool", "parse", "schema", "business_rule", "authorisation"})
+
+
+def judge_turn(turn: Turn, policy: Policy = EFFECT) -> tuple[Verdict, ...]:
+    """What each gate saw, up to and with the first that does not pass."""
+    verdicts: list[Verdict] = []
+    for name, gate in GATES.items():
+        if name in CALL_GATES and not turn.calls:
+            continue
+        saw, outcome = gate(turn, policy)
+        verdicts.append(Verdict(name, outcome is None, saw, outcome))
+        if outcome is not None:
+            break
+    return tuple(verdicts)
+
+
+def settle(attempt: Attempt, turn: Turn, verdicts: tuple[Verdict, ...]) -> Attempt:
+    """The attempt after its gates."""
+    last = verdicts[-1]
+    if last.outcome is not None:
+        return advance(attempt, last.outcome, f"{last.gate.replace('_', ' ')}: {last.saw}")
+    if not turn.calls:
+        return advance(attempt, Input.NOTHING_PROPOSED)
+    return advance(attempt, Input.GATES_PASSED, "every gate passed; nothing has been done yet")
+
+
+def proposals(turn: Turn) -> tuple[Proposal, ...]:
+    """The calls of a turn whose gates have passed."""
+    return tuple(map(_proposal, turn.calls))
+
+
+def schema_error(schema: Mapping[str, Any], value: Any) -> str:
+    """Why a value does not fit a JSON Schema: its place and the reason; "" where it fits."""
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+
+    validator = validator_for(schema)(schema, registry=Registry())  # never fetches a reference
+    try:
+        worst = next(iter(sorted(validator.iter_errors(value), key=str)), None)
+    except RecursionError:
+        return "nested too deeply to be checked"
+    except Unresolvable as why:
+        raise UsageError(f"the schema refers to something that it does not hold: {why}") from None
+    return f"at {worst.json_path}: {worst.message[:300]}" if worst else ""
+
+
+def _check_schema(name: str, schema: Mapping[str, Any]) -> None:
+    from jsonschema.exceptions import SchemaError
+    from jsonschema.validators import validator_for
+
+    try:
+        validator_for(schema).check_schema(schema)
+    except SchemaError as why:
+        raise UsageError(f"the schema of tool {name!r} is none: {why.message}") from None
+
+
+def _proposal(call: Segment) -> Proposal:
+    return Proposal(call.start.call_id, call.start.name, call.input)

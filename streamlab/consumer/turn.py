@@ -1,0 +1,356 @@
+"""The turn: what has been assembled so far, as a value.
+
+`reduce(turn, event)` is pure: it returns a new turn, or the *same object* where nothing changed,
+so a change is seen by identity and every earlier turn stays what it was. Parts are found by the
+segment id that their start fixed. Text is appended, never compared with what is there. A tool's
+input is parsed once, when its segment stops, and never repaired: what does not parse stays text.
+
+Growing text is kept as a chain of fragments, each pointing at the one before it: appending costs
+the same at the first fragment as at the millionth, and the older turn still ends where it ended.
+
+Display and history are two things. A turn may always be shown; `consumer/gates.py` and the
+conversation decide what it is worth. It must not know bytes, frames or vendors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import msgspec
+
+from streamlab.wire.events import (
+    Ambiguous,
+    Attached,
+    BoundExceeded,
+    Event,
+    InputDelta,
+    Kind,
+    MessageCompleted,
+    MessageStarted,
+    Problem,
+    ProviderError,
+    SegmentStarted,
+    SegmentStopped,
+    SignatureDelta,
+    StopReported,
+    TextDelta,
+    ThinkingDelta,
+    Unknown,
+    UsageReported,
+)
+from streamlab.wire.payload import NotJSON, joined, parse
+
+__all__ = ["EMPTY", "Segment", "Turn", "fold", "reduce"]
+
+#: A chain of fragments: (everything before, the last one); None is the empty chain.
+Chain = tuple[Any, Any] | None
+
+#: Problems a turn keeps; of a stream that is nothing but faults the first ones tell enough.
+MAX_PROBLEMS = 100
+
+#: Labels that a client-side call overrules: the model stopped for the tool, whatever they say.
+OVERRULED = ("end_turn", "stop_sequence", "other")
+
+
+def _items(chain: Chain) -> list[Any]:
+    """A chain from its first item to its last."""
+    items: list[Any] = []
+    while chain is not None:
+        chain, item = chain
+        items.append(item)
+    items.reverse()
+    return items
+
+
+class Segment(msgspec.Struct, frozen=True, eq=False):
+    """One text, thinking or tool-call part; its id is fixed before any content."""
+
+    id: str
+    kind: Kind
+    position: int  #: 0 for the first segment that started
+    start: SegmentStarted
+    content: Chain = None
+    status: Literal["streaming", "ready", "error"] = "streaming"
+    more: Chain = None  #: signature fragments and whatever else was attached
+    input: Any = None  #: of a tool call: parsed at its end, else None
+    error: str = ""  #: why the input does not parse
+
+    @property
+    def text(self) -> str:
+        """Everything appended so far; for a tool call the JSON text as it streamed."""
+        return joined(_items(self.content))
+
+    @property
+    def signature(self) -> str:
+        """Thinking's proof, byte for byte."""
+        return "".join(value for name, value in _items(self.more) if name == "signature")
+
+    @property
+    def attached(self) -> dict[str, Any]:
+        """What else came with the segment; a name that came more than once has a list."""
+        found: dict[str, Any] = {}
+        for name, value in _items(self.more):
+            if name == "citation":
+                found.setdefault("citations", []).append(value)
+            elif name != "signature":
+                found[name] = value
+        return found
+
+    def _facts(self) -> tuple[Any, ...]:
+        return (self.start, self.status, self.text, _items(self.more), self.input, self.error)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Segment) and self._facts() == other._facts()
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.status))
+
+    def __repr__(self) -> str:
+        text = self.text
+        shown = text if len(text) <= 60 else f"{text[:60]}… ({len(text)} characters)"
+        return f"Segment({self.id}, {self.kind}, {self.status}, {shown!r})"
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What is known of the answer as a whole."""
+
+    id: str = ""
+    model: str = ""
+    stop_reason: str | None = None
+    raw_stop_reason: str | None = None
+    stop_sequence: str | None = None
+    stop_details: Any = None
+    usage: dict[str, Any] = {}  # noqa: RUF012 (a frozen value; msgspec copies the default)
+    completed: bool = False
+    error: str = ""  #: the provider's own, as "type: message"
+    problems: tuple[Problem, ...] = ()
+    more_problems: int = 0  #: how many there were beyond `MAX_PROBLEMS`
+    broken: bool = False  #: whether a problem of severity error was among them
+
+
+class Turn(msgspec.Struct, frozen=True, eq=False):
+    """One answer, as far as it has come: its open segments, its closed ones, its facts.
+
+    Only the open ones are looked at again, so a long answer costs no more an event than a short
+    one.
+    """
+
+    open: tuple[Segment, ...] = ()
+    closed: Chain = None
+    facts: Facts = Facts()
+    started: int = 0  #: how many segments have started
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """All segments, in the order in which they started."""
+        return tuple(sorted([*_items(self.closed), *self.open], key=lambda s: s.position))
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole sequence came, its marker last, and nothing broke it."""
+        return self.facts.completed and not self.facts.broken and not self.facts.error
+
+    @property
+    def text(self) -> str:
+        """All visible text, joined."""
+        return "".join(s.text for s in self.segments if s.kind == "text")
+
+    @property
+    def calls(self) -> tuple[Segment, ...]:
+        """The tool calls that the client would run; the provider runs the others itself."""
+        return tuple(s for s in self.segments if s.kind == "tool_call" and not s.start.server)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Turn)
+            and self.segments == other.segments
+            and self.facts == other.facts
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.segments)
+
+    def __repr__(self) -> str:
+        return f"Turn({list(self.segments)!r}, stop_reason={self.facts.stop_reason!r})"
+
+
+EMPTY = Turn()
+
+
+def reduce(turn: Turn, event: Event) -> Turn:
+    """The turn after one event; the same object where the event changes nothing in it."""
+    change = CHANGES.get(type(event))
+    return turn if change is None else change(turn, event)
+
+
+def fold(events: Iterable[Event], turn: Turn = EMPTY) -> Turn:
+    """The turn after many events."""
+    for event in events:
+        turn = reduce(turn, event)
+    return turn
+
+
+def _append(turn: Turn, event: TextDelta | ThinkingDelta | InputDelta) -> Turn:
+    if not event.text:
+        return turn
+    opened = turn.open
+    for n, old in enumerate(opened):
+        if old.id == event.segment:
+            new = Segment(
+                old.id,
+                old.kind,
+                old.position,
+                old.start,
+                (old.content, event.text),
+                old.status,
+                old.more,
+            )
+            rest = (*opened[:n], new, *opened[n + 1 :]) if len(opened) > 1 else (new,)
+            return Turn(rest, turn.closed, turn.facts, turn.started)
+    return turn
+
+
+def _start(turn: Turn, event: SegmentStarted) -> Turn:
+    segment = Segment(event.segment, event.kind, turn.started, event)
+    return Turn((*turn.open, segment), turn.closed, turn.facts, turn.started + 1)
+
+
+def _stop(turn: Turn, event: SegmentStopped) -> Turn:
+    segment = _find(turn, event.segment)
+    if segment is None:
+        return turn
+    rest = tuple(s for s in turn.open if s is not segment)
+    facts = turn.facts
+    segment = _finished(segment)
+    if segment.error:
+        text = f"the input of {segment.start.name or 'a tool'} does not parse: {segment.error}"
+        facts = _with_problem(facts, Problem("tool-input", "warning", text, event.at))
+    return Turn(rest, (turn.closed, segment), facts, turn.started)
+
+
+def _finished(segment: Segment) -> Segment:
+    """The segment at its end: a tool's input is parsed now, once."""
+    if segment.kind != "tool_call":
+        return msgspec.structs.replace(segment, status="ready")
+    try:
+        value = parse(segment.text) if segment.text.strip() else {}
+    except NotJSON as why:
+        return msgspec.structs.replace(segment, status="error", error=str(why))
+    if not isinstance(value, dict):
+        text = f"it is a {type(value).__name__}, not an object"
+        return msgspec.structs.replace(segment, status="error", error=text)
+    return msgspec.structs.replace(segment, status="ready", input=value)
+
+
+def _attach(turn: Turn, event: Attached | SignatureDelta) -> Turn:
+    old = _find(turn, event.segment)
+    if old is None:
+        return turn
+    item = (
+        ("signature", event.text)
+        if isinstance(event, SignatureDelta)
+        else (event.name, event.value)
+    )
+    new = msgspec.structs.replace(old, more=(old.more, item))
+    return Turn(
+        tuple(new if s is old else s for s in turn.open), turn.closed, turn.facts, turn.started
+    )
+
+
+def _find(turn: Turn, segment_id: str) -> Segment | None:
+    return next((s for s in turn.open if s.id == segment_id), None)
+
+
+def _know(turn: Turn, **facts: Any) -> Turn:
+    """The turn with some facts known; the same object where they were known already."""
+    new = msgspec.structs.replace(turn.facts, **facts)
+    return turn if new == turn.facts else _know_facts(turn, new)
+
+
+def _message(turn: Turn, event: MessageStarted) -> Turn:
+    return _know(turn, id=event.id, model=event.model)
+
+
+def _stop_reason(turn: Turn, event: StopReported) -> Turn:
+    return _know(
+        turn,
+        stop_reason=event.reason,
+        raw_stop_reason=event.raw,
+        stop_sequence=event.sequence,
+        stop_details=event.details,
+    )
+
+
+def _usage(turn: Turn, event: UsageReported) -> Turn:
+    given = {key: value for key, value in event.usage.items() if value is not None}
+    return _know(turn, usage={**turn.facts.usage, **given})
+
+
+def _complete(turn: Turn, event: MessageCompleted) -> Turn:
+    label = turn.facts.stop_reason
+    if label in OVERRULED and turn.calls:
+        text = f"the stop reason says {turn.facts.raw_stop_reason!r}, but there is a tool call"
+        turn = _problem(turn, Problem("stop-reason-label", "warning", text, event.at))
+        turn = _know(turn, stop_reason="tool_use")
+    elif label == "tool_use" and not turn.calls:
+        text = "the stop reason says tool_use, but there is no call for the client to run"
+        turn = _problem(turn, Problem("tool-use-without-call", "warning", text, event.at))
+    return _know(turn, completed=True)
+
+
+def _problem(turn: Turn, event: Problem) -> Turn:
+    return _know_facts(turn, _with_problem(turn.facts, event))
+
+
+def _provider_error(turn: Turn, event: ProviderError) -> Turn:
+    text = f"the provider reports {event.type}: {event.message}"
+    facts = _with_problem(turn.facts, Problem("provider-error", "error", text, event.at))
+    said = facts.error or f"{event.type}: {event.message}"
+    return _know_facts(turn, msgspec.structs.replace(facts, error=said))
+
+
+def _unknown(turn: Turn, event: Unknown) -> Turn:
+    text = f"{event.type!r} is not known here; kept, and granted nothing"
+    return _problem(turn, Problem("unknown", "note", text, event.at))
+
+
+def _ambiguous(turn: Turn, event: Ambiguous) -> Turn:
+    return _problem(turn, Problem("ambiguous", "warning", event.message, event.at))
+
+
+def _bound(turn: Turn, event: BoundExceeded) -> Turn:
+    text = f"the stream ran over the bound of {event.limit:g} {event.bound} (found {event.found:g})"
+    return _problem(turn, Problem("bound", "warning", text, event.at))
+
+
+def _know_facts(turn: Turn, facts: Facts) -> Turn:
+    return Turn(turn.open, turn.closed, facts, turn.started)
+
+
+def _with_problem(facts: Facts, problem: Problem) -> Facts:
+    broken = facts.broken or problem.severity == "error"
+    if len(facts.problems) >= MAX_PROBLEMS:
+        return msgspec.structs.replace(facts, more_problems=facts.more_problems + 1, broken=broken)
+    return msgspec.structs.replace(facts, problems=(*facts.problems, problem), broken=broken)
+
+
+#: Event type -> what it changes. An event that is not here changes nothing in a turn.
+CHANGES: dict[type, Callable[[Turn, Any], Turn]] = {
+    TextDelta: _append,
+    ThinkingDelta: _append,
+    InputDelta: _append,
+    SegmentStarted: _start,
+    SegmentStopped: _stop,
+    SignatureDelta: _attach,
+    Attached: _attach,
+    MessageStarted: _message,
+    StopReported: _stop_reason,
+    UsageReported: _usage,
+    MessageCompleted: _complete,
+    ProviderError: _provider_error,
+    Problem: _problem,
+    Unknown: _unknown,
+    Ambiguous: _ambiguous,
+    BoundExceeded: _bound,
+}

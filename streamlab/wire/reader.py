@@ -1,0 +1,379 @@
+"""Bytes in, events out: finds the form and the wire format by the content, and keeps the bounds.
+
+Forms: an event stream, or one JSON event a line. Wire formats: whichever reader recognises one of
+the first payloads. What is neither (a web page, a JSON error body, a picture) is said to be so,
+with its first words; it is never an empty answer.
+
+Nothing after this module knows a vendor. Read next: `consumer/turn.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import msgspec
+
+from streamlab.errors import UsageError
+
+from . import claude
+from .events import BoundExceeded, Event, Problem, StreamEnded
+from .payload import NotJSON, error_in, parse
+from .sse import BOM, MAX_FRAME, Frame, Overrun, SSEDecoder
+
+__all__ = ["BOUNDS", "Bounds", "JSONLinesDecoder", "Reader"]
+
+#: A frame and what it states; events of the stream as a whole have no frame.
+Read = tuple[Frame | None, tuple[Event, ...]]
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """How much of a stream is read before it counts as one that never ends."""
+
+    frame_bytes: int = MAX_FRAME
+    bytes: int = 256 * 1024 * 1024
+    frames: int = 1_000_000
+    seconds: float = 3600.0  #: since the request was sent, by the recording's own clock
+
+
+BOUNDS = Bounds()
+
+
+class WireReader(Protocol):
+    """What every wire format's reader offers."""
+
+    completed: bool
+
+    def read(self, frame: Frame) -> tuple[Event, ...]:
+        """The events that one frame states."""
+
+    def unfinished(self) -> str:
+        """What is missing for the answer to be complete; "" when it is."""
+
+
+#: Wire format -> (does this event name and payload belong to it?, its reader). A new dialect is
+#: one more entry.
+WIRE_READERS: dict[
+    str, tuple[Callable[[str, dict[str, Any]], bool], Callable[[bool], WireReader]]
+] = {
+    "claude": (claude.recognises, claude.ClaudeReader),
+}
+
+#: Frames that may come before the first one that tells the wire format.
+SNIFFED_FRAMES = 64
+
+#: White space, in bytes, that may come before the first byte that tells the form.
+SNIFFED_BYTES = 64 * 1024
+
+#: What a first byte gives away about a body that is no event stream.
+_LOOKS_LIKE = {b"<": "a web page (HTML or XML)", b"{": "JSON", b"[": "a JSON array"}
+
+
+class Decoder(Protocol):
+    """What reads frames out of one form of file."""
+
+    overrun: Overrun | None
+
+    def feed(self, chunk: bytes) -> list[Frame]:
+        """Take the bytes of one read; return the frames that they complete."""
+
+
+class JSONLinesDecoder:
+    """One JSON event a line, as frames without a name.
+
+    A body whose first line is not JSON by itself (an error reply, nicely indented) is one frame.
+    A last line needs no newline: a file, unlike a stream, has an end of its own.
+    """
+
+    def __init__(self, max_frame: int = MAX_FRAME) -> None:
+        self.max_frame = max_frame
+        self.overrun: Overrun | None = None
+        self.by_line: bool | None = None  # None until the first line has told
+        self._number = 0
+        self._at = 0  # offset of the first byte kept in _rest
+        self._rest: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> list[Frame]:
+        """Take the bytes of one read; return the frames that they complete."""
+        if self.overrun:
+            return []
+        self._rest.append(chunk)
+        self._size += len(chunk)
+        frames: list[Frame] = []
+        if b"\n" in chunk and self.by_line is not False:
+            *lines, last = b"".join(self._rest).split(b"\n")
+            for number, line in enumerate(lines):
+                if not self._take(line, len(line) + 1, frames):
+                    last = b"\n".join([*lines[number:], last])
+                    break
+            self._rest, self._size = [last], len(last)
+        if self._size > self.max_frame:
+            self.overrun, self._rest = Overrun(self._at, self.max_frame), []
+        return frames
+
+    def end(self) -> list[Frame]:
+        """The last line, or the whole body, that no newline has closed."""
+        line, frames = b"".join(self._rest), list[Frame]()
+        self._rest, self._size = [], 0
+        if not self.overrun:
+            self.by_line = True
+            self._take(line, len(line), frames)
+        return frames
+
+    def _take(self, line: bytes, size: int, frames: list[Frame]) -> bool:
+        """Make a frame of a line; False where it turns out that lines mean nothing here."""
+        data = line.strip()
+        if self._at == 0:
+            data = data.removeprefix(BOM)
+        if data and self.by_line is None:
+            self.by_line = is_json(data)
+            if not self.by_line:
+                return False
+        if len(line) > self.max_frame:
+            self.overrun = Overrun(self._at, self.max_frame)
+        elif data and not self.overrun:
+            self._number += 1
+            frames.append(Frame(self._number, "", data, self._at, self._at + size))
+        self._at += size
+        return True
+
+
+class Reader:
+    """Read one stream: `feed` it bytes, `end` it once; each gives frames with their events.
+
+    >>> stream = Reader()
+    >>> stream.feed(b'event: ping\\ndata: {"type": "ping"}\\n\\n')[0][1]
+    (KeepAlive(),)
+    """
+
+    def __init__(self, wire: str | None = None, bounds: Bounds = BOUNDS) -> None:
+        if wire is not None and wire not in WIRE_READERS:
+            raise UsageError(f"wire {wire!r} is none of {', '.join(WIRE_READERS)}")
+        self.wire = wire
+        self.bounds = bounds
+        self.bytes = 0
+        self.frames = 0
+        self.exceeded: BoundExceeded | None = None
+        self._head = b""  # what came before the form was known
+        self._decoder: SSEDecoder | JSONLinesDecoder | None = None
+        self._reader: WireReader | None = None
+        self._pending: list[Frame] = []  # frames from before the wire format was known
+
+    @property
+    def completed(self) -> bool:
+        """Whether the final marker came, after a whole sequence."""
+        return self._reader is not None and self._reader.completed
+
+    def feed(self, chunk: bytes) -> list[Read]:
+        """Take the bytes of one read; return the frames that they complete, with their events."""
+        if self.exceeded:
+            return []
+        self.bytes += len(chunk)
+        excess = self.bytes - self.bounds.bytes
+        if excess > 0:
+            chunk = chunk[: max(0, len(chunk) - excess)]
+        frames = self._decode(chunk) if self._decoder is None else self._decoder.feed(chunk)
+        reads = self._read_all(frames)
+        if excess > 0 or (self._decoder is not None and self._decoder.overrun):
+            self._exceed_size(reads)
+        return reads
+
+    def over_time(self, t: float) -> list[Read]:
+        """Say that `t` seconds have passed since the request was sent."""
+        if self.exceeded or t <= self.bounds.seconds:
+            return []
+        return [self._exceed(("seconds", self.bounds.seconds, t))]
+
+    def end(self, ending: str = "eof") -> list[Read]:
+        """Say how the transport stopped; return what that leaves to report."""
+        reads: list[Read] = []
+        if self.exceeded is None:
+            if self._decoder is None:
+                self._start_decoding()
+            if isinstance(self._decoder, JSONLinesDecoder):
+                reads = self._read_all(self._decoder.end())
+            reads += [(None, events) for events in self._last_words()]
+        return [*reads, (None, (StreamEnded(ending, self.frames),))]
+
+    # ------------------------------------------------------------------ bytes -> frames
+
+    def _decode(self, chunk: bytes) -> list[Frame]:
+        """Hold the first bytes back until they tell the form."""
+        self._head += chunk
+        if not self._head.removeprefix(BOM).strip() and len(self._head) < SNIFFED_BYTES:
+            return []
+        return self._start_decoding()
+
+    def _start_decoding(self) -> list[Frame]:
+        first = self._head.removeprefix(BOM).lstrip()[:1]
+        form = JSONLinesDecoder if first in (b"{", b"[") and first else SSEDecoder
+        self._decoder = form(self.bounds.frame_bytes)
+        return self._decoder.feed(self._head)
+
+    def _exceed_size(self, reads: list[Read]) -> None:
+        if self.exceeded is None:
+            overrun = self._decoder.overrun if self._decoder is not None else None
+            bound = "frame_bytes" if overrun else "bytes"
+            limit = overrun.limit if overrun else self.bounds.bytes
+            reads.append(self._exceed((bound, limit, limit + 1)))
+
+    def _exceed(self, found: tuple[str, float, float]) -> Read:
+        self.exceeded = BoundExceeded(*found, at=self.frames)
+        return (None, (self.exceeded,))
+
+    # ------------------------------------------------------------------ frames -> events
+
+    def _read_all(self, frames: list[Frame]) -> list[Read]:
+        self.frames += len(frames)
+        excess = self.frames - self.bounds.frames
+        if excess > 0:
+            self.frames -= excess
+            frames = frames[: len(frames) - excess]
+        if self._reader is None:
+            reads = [read for frame in frames for read in self._sniff(frame)]
+        else:
+            read = self._reader.read
+            reads = [(frame, read(frame)) for frame in frames]
+        if excess > 0:
+            limit = self.bounds.frames
+            reads.append(self._exceed(("frames", limit, limit + 1)))
+        return reads
+
+    def _sniff(self, frame: Frame) -> Iterator[Read]:
+        """Hold frames until one tells the wire format, then read them all."""
+        if self._reader is None:
+            self._pending.append(frame)
+            wire = self.wire or _recognise(frame)
+            if wire is None:
+                if len(self._pending) == SNIFFED_FRAMES:
+                    yield from self._give_up()
+                return
+            self.wire = wire
+            self._reader = WIRE_READERS[wire][1](isinstance(self._decoder, SSEDecoder))
+            held, self._pending = self._pending, []
+            for earlier in held:
+                yield earlier, self._reader.read(earlier)
+        else:
+            yield frame, self._reader.read(frame)
+
+    def _give_up(self) -> Iterator[Read]:
+        """No wire format: let each frame say at least whether it is an error."""
+        held, self._pending = self._pending, []
+        self._reader = Unrecognised()
+        for frame in held:
+            yield frame, self._reader.read(frame)
+
+    # ------------------------------------------------------------------ the end
+
+    def _last_words(self) -> Iterator[tuple[Event, ...]]:
+        if self._reader is None:
+            yield from (events for _, events in self._give_up())
+        decoder, at = self._decoder, self.frames
+        if isinstance(decoder, SSEDecoder):
+            yield from self._unframed(decoder)
+            if left := decoder.end():
+                yield (_unfinished_block(left, at),)
+        if self.frames == 0:
+            yield from self._nothing_read()
+        elif self._reader is not None and (missing := self._reader.unfinished()):
+            yield (_incomplete(missing, at),)
+
+    def _unframed(self, decoder: SSEDecoder) -> Iterator[tuple[Event, ...]]:
+        """Lines that are no field of an event: an error that a gateway wrote between them?"""
+        if not decoder.stray or not (decoder.fields or self.frames):
+            return
+        at, first = decoder.stray[0]
+        text = b"\n".join(line for _, line in decoder.stray)
+        try:
+            payload = parse(text)
+        except NotJSON:
+            payload = None
+        frame = Frame(self.frames, "", text, at, at + len(text))
+        if isinstance(payload, dict) and (error := error_in(payload, frame)):
+            yield (error,)
+        rule, shown = "unframed", clip(first)
+        text = f"{len(decoder.stray)} lines are no field of an event stream; the first: {shown}"
+        yield (Problem(rule, "warning", f"{text} (byte {at})", self.frames),)
+
+    def _nothing_read(self) -> Iterator[tuple[Event, ...]]:
+        if self.bytes == 0:
+            yield (Problem("empty", "warning", "no bytes came: no event, no answer", 0),)
+        elif isinstance(self._decoder, SSEDecoder) and not self._decoder.fields:
+            first = self._head.removeprefix(BOM).lstrip()
+            looks = _LOOKS_LIKE.get(first[:1], "")
+            what = f"it looks like {looks} and" if looks else "it"
+            text = f"not an event stream: {what} begins with {clip(first)}"
+            yield (Problem("not-a-stream", "error", text, 0),)
+
+
+class Unrecognised:
+    """A stream of frames in no format known here: only an error in it can be understood."""
+
+    completed = False
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def read(self, frame: Frame) -> tuple[Event, ...]:
+        """The error that the frame states, if it is one; else, once, that it means nothing here."""
+        try:
+            payload = parse(frame.data)
+        except NotJSON:
+            payload = None
+        error = error_in(payload, frame) if isinstance(payload, dict) else None
+        if error:
+            return (error,)
+        if self._said:
+            return ()
+        self._said = True
+        text = f"none of the wire formats known here ({', '.join(WIRE_READERS)}): the first frame"
+        return (Problem("unknown-wire", "error", f"{text} is {clip(frame.data)}", frame.number),)
+
+    def unfinished(self) -> str:
+        """Nothing that could be named."""
+        return ""
+
+
+def clip(data: bytes, most: int = 80) -> str:
+    """The first characters of some bytes, quoted, with how long the whole is."""
+    text = data[: most * 4].decode("utf-8", "replace")
+    more = f"… ({len(data)} bytes)" if len(data) > most * 4 or len(text) > most else ""
+    return f"{text[:most]!r}{more}"
+
+
+def is_json(data: bytes) -> bool:
+    """Whether some bytes are one JSON value."""
+    try:
+        parse(data)
+    except NotJSON:
+        return False
+    return True
+
+
+def _recognise(frame: Frame) -> str | None:
+    try:
+        payload = parse(frame.data)
+    except NotJSON:
+        payload = {}
+    if not isinstance(payload, dict):
+        return None
+    return next(
+        (wire for wire, (is_it, _) in WIRE_READERS.items() if is_it(frame.event, payload)),
+        None,
+    )
+
+
+def _unfinished_block(left: Frame, at: int) -> Problem:
+    name = f"event {left.event!r} with " if left.event else ""
+    text = f"an unfinished last block, without its blank line, was not dispatched; it would have been {name}{clip(left.data)}"
+    return Problem("unfinished-block", "warning", f"{text} (byte {left.start})", at)
+
+
+def _incomplete(missing: str, at: int) -> Problem:
+    closed = (
+        "; the content looks closed, but only the marker proves it"
+        if missing == "message_stop"
+        else ""
+    )
+    return Problem("incomplete", "warning", f"the stream ended without {missing}{closed}", at)

@@ -1,0 +1,237 @@
+"""Bytes in, frames out: the event-stream format of the WHATWG HTML standard, section 9.2.6.
+
+Sans-IO: nothing here reads a socket or a clock. A network read is not an event, so the decoder
+keeps what a read leaves unfinished, and *any* split of the same bytes gives the same frames with
+the same byte ranges. It knows lines and fields, never JSON and never a vendor.
+
+Four traps that other decoders fall into, each a test in `tests/test_sse.py`:
+only CR, LF and CRLF end a line (U+2028 is data); one byte order mark is dropped, once; an `id`
+alone dispatches nothing; `retry` is ASCII digits, not whatever `int()` accepts.
+
+Read next: `claude.py`, which gives each frame its meaning.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+__all__ = ["BOM", "MAX_FRAME", "Frame", "Overrun", "SSEDecoder"]
+
+#: Largest block, in bytes, before the decoder gives up. A preview cannot grow for ever; the
+#: largest honest blocks are base64 images of a few MB.
+MAX_FRAME = 16 * 1024 * 1024
+
+BOM = b"\xef\xbb\xbf"
+
+_LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\r|\n)")
+
+#: Lines that are no field are ignored, but the first ones are kept, to say what they were.
+MAX_STRAY, MAX_STRAY_LINE = 100, 64 * 1024
+
+#: The shape of nearly every block on the wire, taken in one step where no CR is about (`.` is
+#: anything but LF). Every other shape goes line by line, with the same result.
+_USUAL = re.compile(rb"(?:event: (.*)\n)?data: (.*)\n\n")
+
+#: Event names that a decoder keeps decoded; a stream has a dozen, a hostile one no more than this.
+MAX_NAMES = 64
+
+
+class Frame(msgspec.Struct, frozen=True, gc=False):
+    """One dispatched block. `data` is bytes: UTF-8 is decoded once, where it gets its meaning.
+
+    `start` and `end` are offsets into the stream, in bytes: from the first byte of the block to
+    just after the CR or LF that closes its blank line (the LF of a CRLF belongs to nobody, so that
+    a read that ends between the two changes nothing).
+    """
+
+    number: int  #: 1 for the first frame of the stream
+    event: str  #: "" where the block names none (the standard reads that as "message")
+    data: bytes  #: the data lines, joined by LF
+    start: int
+    end: int
+    id: str = ""  #: the last event id, which outlives its block
+    retry: int | None = None  #: milliseconds, where this block sets it
+
+    @property
+    def text(self) -> str:
+        """The data as text; invalid UTF-8 becomes U+FFFD, as the standard says."""
+        return self.data.decode("utf-8", "replace")
+
+
+class Overrun(msgspec.Struct, frozen=True):
+    """The block that grew past the bound: the offset of its first byte, and the bound in bytes."""
+
+    start: int
+    limit: int
+
+
+class SSEDecoder:
+    """Decode one stream.
+
+    >>> SSEDecoder().feed(b"data: hi\\n\\n")[0].data
+    b'hi'
+    """
+
+    def __init__(self, max_frame: int = MAX_FRAME) -> None:
+        self.max_frame = max_frame
+        self.last_event_id = ""
+        self.retry: int | None = None
+        self.fields = 0  #: lines that are legal fields or comments: was it an event stream at all?
+        self.overrun: Overrun | None = None
+        self.stray: list[tuple[int, bytes]] = []  #: lines that are no field: (offset, line)
+        self._names: dict[bytes | None, str] = {None: ""}
+        self._number = 0
+        self._at = 0  # offset of the next byte that no line has taken
+        self._line: list[bytes] = []  # the unfinished line, in the pieces that it came in
+        self._line_size = 0
+        self._after_cr = False  # an LF that comes now belongs to the CR before it
+        self._head: bytes | None = b""  # the first bytes, until it is known whether they are a mark
+        self._start_block(0)
+
+    def _start_block(self, at: int) -> None:
+        self._start = at
+        self._event = b""
+        self._data: list[bytes] = []
+        self._block_retry: int | None = None
+
+    def feed(self, chunk: bytes) -> list[Frame]:
+        """Take the bytes of one read; return the frames that they complete."""
+        if self.overrun or not chunk:
+            return []
+        if self._head is not None:
+            chunk = self._drop_bom(chunk)
+        elif self._after_cr:
+            chunk = self._drop_lf(chunk)
+        if not self._line:
+            return self._read_lines(chunk)
+        if b"\n" not in chunk and b"\r" not in chunk:  # nothing ends here: do not join, only keep
+            self._keep(chunk)
+            return []
+        text = b"".join([*self._line, chunk])
+        self._line, self._line_size = [], 0
+        return self._read_lines(text)
+
+    def end(self) -> Frame | None:
+        """Say what the unfinished last block would have been; it is never dispatched."""
+        line = (self._head or b"") + b"".join(self._line)
+        if line and not self.overrun:
+            self._take_field(line, self._at)
+        if self.overrun or not (self._data or self._event):
+            return None
+        return self._frame(self._number + 1, self._at + len(line))
+
+    def _drop_bom(self, chunk: bytes) -> bytes:
+        """Hold the first bytes back until they are a byte order mark or can no longer become one."""
+        head = (self._head or b"") + chunk
+        if len(head) < len(BOM) and BOM.startswith(head):
+            self._head = head
+            return b""
+        self._head = None
+        if not head.startswith(BOM):
+            return head
+        self._at = self._start = len(BOM)
+        return head[len(BOM) :]
+
+    def _drop_lf(self, chunk: bytes) -> bytes:
+        """The last read ended in CR: an LF now is the second half of that line end."""
+        self._after_cr = False
+        if chunk[:1] != b"\n":
+            return chunk
+        if self._start == self._at:
+            self._start += 1
+        self._at += 1
+        self._check_size(self._at)
+        return chunk[1:]
+
+    def _keep(self, piece: bytes) -> None:
+        if piece:
+            self._line.append(piece)
+            self._line_size += len(piece)
+            self._check_size(self._at + self._line_size)
+
+    def _check_size(self, end: int) -> None:
+        if end - self._start > self.max_frame:
+            self.overrun = Overrun(self._start, self.max_frame)
+            self._line, self._data, self._event = [], [], b""
+
+    def _read_lines(self, text: bytes) -> list[Frame]:
+        frames: list[Frame] = []
+        origin, done = self._at, 0  # text[0]'s offset in the stream; how much of text is taken
+        usual = b"\r" not in text
+        while not self.overrun:
+            if usual and self._start == origin + done:
+                done = self._take_usual_blocks(text, origin, done, frames)
+                if done == len(text):
+                    break
+            line = _LINE.match(text, done)
+            if line is None:
+                break
+            start, done = done, line.end()
+            if line[1]:
+                self._check_size(origin + done)
+                if not self.overrun:
+                    self._take_field(line[1], origin + start)
+            else:
+                self._end_block(origin + start + 1, origin + done, frames)
+        self._at = origin + done
+        self._after_cr = not usual and done == len(text) and text.endswith(b"\r")
+        if not self.overrun:
+            self._keep(text[done:])
+        return frames
+
+    def _take_usual_blocks(self, text: bytes, origin: int, done: int, frames: list[Frame]) -> int:
+        """Take blocks of the usual shape from `done` on; return how much of `text` is taken."""
+        match, limit, names = _USUAL.match, self.max_frame, self._names
+        number, last_id = self._number, self.last_event_id
+        while found := match(text, done):
+            end = found.end()
+            if end - done > limit:
+                break
+            event, data = found.groups()
+            name = names.get(event)
+            if name is None:
+                name = event.decode("utf-8", "replace")
+                if len(names) < MAX_NAMES:
+                    names[event] = name
+            number += 1
+            frames.append(Frame(number, name, data, origin + done, origin + end, last_id))
+            done = end
+        self.fields += number - self._number
+        self._number, self._start = number, origin + done
+        return done
+
+    def _end_block(self, end: int, next_start: int, frames: list[Frame]) -> None:
+        self._check_size(end)
+        if self.overrun:
+            return
+        if self._data:
+            self._number += 1
+            frames.append(self._frame(self._number, end))
+        self._start_block(next_start)
+
+    def _frame(self, number: int, end: int) -> Frame:
+        name = self._event.decode("utf-8", "replace")
+        data = b"\n".join(self._data)
+        return Frame(number, name, data, self._start, end, self.last_event_id, self._block_retry)
+
+    def _take_field(self, line: bytes, at: int) -> None:
+        name, _, value = line.partition(b":")
+        if value[:1] == b" ":
+            value = value[1:]
+        if name == b"data":
+            self._data.append(value)
+        elif name == b"event":
+            self._event = value
+        elif name == b"id":
+            if b"\0" not in value:
+                self.last_event_id = value.decode("utf-8", "replace")
+        elif name == b"retry":
+            if value.isdigit() and len(value) <= 18:
+                self.retry = self._block_retry = int(value)
+        elif name:  # not a comment: the standard ignores the line, a reader may want to know
+            if len(self.stray) < MAX_STRAY:
+                self.stray.append((at, line[:MAX_STRAY_LINE]))
+            return
+        self.fields += 1
