@@ -38,6 +38,8 @@ def _end(step: Step) -> str:
         if step.attempt.state is State.MESSAGE_COMPLETE:
             return "The transport stopped after the final marker; the answer was whole by then"
         return f"The transport stopped; {step.attempt.state} was settled before"
+    if step.attempt.state is State.ABORTED:
+        return _sentence(step.attempt.why)
     missing = next(
         (p.message for p in reversed(step.turn.facts.problems) if p.rule == "incomplete"), ""
     )
@@ -59,7 +61,7 @@ def _cancel(step: Step) -> str:
 
 
 def _redeliver(step: Step) -> str:
-    return f"The envelope of {step.name} was handled before, under the same identity: no second transition"
+    return f"{_sentence(step.name)}'s envelope was handled before: the same identity, no transition"
 
 
 def _late(step: Step) -> str:
@@ -89,7 +91,9 @@ def _stopped(step: Step, event: e.SegmentStopped) -> str:
         return f"Block {event.segment} is whole; the answer is not"
     if segment.error:
         return f"Block {event.segment} is whole, but its input does not parse: {segment.error}"
-    return f"Block {event.segment} is whole, so its input is parsed now, once: parseable, not executable"
+    return (
+        f"Block {event.segment} is whole: its input is parsed now, once. Parseable, not executable"
+    )
 
 
 def _delta(what: str) -> Callable[[Step, Any], str]:

@@ -125,7 +125,7 @@ class Script(msgspec.Struct, frozen=True):
 
 
 def _injected(script: Script, recording: Recording) -> frozenset[int]:
-    """Which frames of the new recording a fault put in: those that are not the old one's, in order."""
+    """Which frames of the new recording a fault put in: those that the old one has not."""
     old = [f.data for f in faults.frames(script.recording)]
     new = [f.data for f in faults.frames(recording)]
     same = next(
@@ -269,7 +269,8 @@ class _Tracer:
                 yield self._control(control)
 
     def _control(self, control: Control) -> Step:
-        before, events = self.attempt, ()
+        before = self.attempt
+        events: tuple[Event, ...] = ()
         if control.action == "cancel":
             text = "we cancelled it before anything was committed"
             self.attempt = advance(self.attempt, Input.CANCEL, text)

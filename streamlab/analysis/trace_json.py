@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamlab.consumer.attempt import State
 from streamlab.consumer.gates import GATES
-from streamlab.consumer.turn import Turn
+from streamlab.consumer.turn import Segment, Turn
 from streamlab.wire import events as e
 
 if TYPE_CHECKING:
@@ -115,10 +115,10 @@ def _history(step: Step, prompt: str) -> list[dict[str, str]]:
 
 
 def _summary(turn: Turn) -> str:
-    parts = {"thinking": lambda s: "(thinking)", "text": lambda s: s.text}
-    tools = "tool_call", "other"
-    shown = [
-        parts[s.kind](s) if s.kind not in tools else f"[{s.start.name or s.start.type}]"
-        for s in turn.segments
-    ]
-    return " ".join(filter(None, shown))
+    return " ".join(filter(None, map(_shown, turn.segments)))
+
+
+def _shown(segment: Segment) -> str:
+    if segment.kind == "text":
+        return segment.text
+    return f"[{segment.start.name or segment.start.type or segment.kind}]"

@@ -1,4 +1,4 @@
-"""The attempt: one try at getting a proposal out of one stream, and if every gate passes, an effect.
+"""The attempt: one try at getting a proposal out of one stream and, gates passed, into an effect.
 
 The whole machine is the one table below, and only the table decides what is legal.
 
@@ -22,22 +22,12 @@ import msgspec
 
 from streamlab.wire.events import (
     Ambiguous,
-    Attached,
     BoundExceeded,
     Event,
-    InputDelta,
     MessageCompleted,
-    MessageStarted,
     Problem,
     ProviderError,
-    SegmentStarted,
-    SegmentStopped,
-    SignatureDelta,
-    StopReported,
     StreamEnded,
-    TextDelta,
-    ThinkingDelta,
-    UsageReported,
 )
 
 __all__ = [
@@ -174,7 +164,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 def advance(attempt: Attempt, given: Input, why: str = "") -> Attempt:
-    """The attempt after one input; the same object where the table refuses it or nothing changes."""
+    """The attempt after one input; the same object where it is refused or changes nothing."""
     state = TABLE[attempt.state].get(given)
     if state is None or state is attempt.state:
         return attempt
@@ -183,10 +173,10 @@ def advance(attempt: Attempt, given: Input, why: str = "") -> Attempt:
 
 def observe(attempt: Attempt, event: Event) -> Attempt:
     """The attempt after one event of its stream."""
-    given = INPUT_OF.get(type(event))
-    if given is Input.CONTENT or given is None:
+    tell = INPUT_OF.get(type(event))
+    if tell is None:  # content (or what grants nothing): it never moves an attempt
         return attempt
-    given, why = given(event)
+    given, why = tell(event)
     return attempt if given is None else advance(attempt, given, why)
 
 
@@ -207,19 +197,9 @@ HOW_ENDED = {
     "timeout": "nothing came for too long",
 }
 
-#: Event -> the input it is, or what tells it: the rest of the world in one table. An event that is
-#: not here (a ping, an unknown one) is no input at all: it grants nothing.
-INPUT_OF: dict[type, Any] = {
-    TextDelta: Input.CONTENT,
-    ThinkingDelta: Input.CONTENT,
-    InputDelta: Input.CONTENT,
-    SignatureDelta: Input.CONTENT,
-    Attached: Input.CONTENT,
-    MessageStarted: Input.CONTENT,
-    SegmentStarted: Input.CONTENT,
-    SegmentStopped: Input.CONTENT,
-    StopReported: Input.CONTENT,
-    UsageReported: Input.CONTENT,
+#: Event -> what input it is, and why. An event that is not here is content (`Input.CONTENT`, which
+#: the table lets no state leave by), a ping, or unknown: it grants nothing.
+INPUT_OF: dict[type, Callable[[Any], tuple[Input | None, str]]] = {
     MessageCompleted: lambda e: (Input.COMPLETED, "the whole sequence came, its final marker last"),
     ProviderError: lambda e: (Input.ERROR, f"the provider reports {e.type}: {e.message}"),
     Problem: _problem,

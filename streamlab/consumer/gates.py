@@ -84,10 +84,10 @@ def _completion(turn: Turn, policy: Policy) -> Found:
 
 def _stop_reason(turn: Turn, policy: Policy) -> Found:
     reason = turn.facts.stop_reason
-    if reason in policy.accept and not (reason == "tool_use" and not turn.calls):
-        return f"{reason}, which is accepted here", None
-    if reason == "tool_use":
+    if reason == "tool_use" and not turn.calls:
         return "tool_use, but there is no call to run", HELD
+    if reason in policy.accept:
+        return f"{reason}, which is accepted here", None
     said = turn.facts.raw_stop_reason
     vendor = f" (the vendor says {said!r})" if said != reason else ""
     return f"{reason}{vendor}; accepted here: {', '.join(sorted(policy.accept))}", HELD
@@ -153,8 +153,9 @@ CALL_GATES = frozenset({"tool", "parse", "schema", "business_rule", "authorisati
 def judge_turn(turn: Turn, policy: Policy = EFFECT) -> tuple[Verdict, ...]:
     """What each gate saw, up to and with the first that does not pass."""
     verdicts: list[Verdict] = []
+    calls = turn.calls
     for name, gate in GATES.items():
-        if name in CALL_GATES and not turn.calls:
+        if name in CALL_GATES and not calls:
             continue
         saw, outcome = gate(turn, policy)
         verdicts.append(Verdict(name, outcome is None, saw, outcome))

@@ -121,7 +121,7 @@ class Facts(msgspec.Struct, frozen=True):
     raw_stop_reason: str | None = None
     stop_sequence: str | None = None
     stop_details: Any = None
-    usage: dict[str, Any] = {}  # noqa: RUF012 (a frozen value; msgspec copies the default)
+    usage: dict[str, Any] = {}
     completed: bool = False
     error: str = ""  #: the provider's own, as "type: message"
     problems: tuple[Problem, ...] = ()
@@ -192,23 +192,27 @@ def fold(events: Iterable[Event], turn: Turn = EMPTY) -> Turn:
 
 
 def _append(turn: Turn, event: TextDelta | ThinkingDelta | InputDelta) -> Turn:
-    if not event.text:
+    text, opened = event.text, turn.open
+    if not text:
         return turn
-    opened = turn.open
-    for n, old in enumerate(opened):
-        if old.id == event.segment:
-            new = Segment(
-                old.id,
-                old.kind,
-                old.position,
-                old.start,
-                (old.content, event.text),
-                old.status,
-                old.more,
-            )
-            rest = (*opened[:n], new, *opened[n + 1 :]) if len(opened) > 1 else (new,)
-            return Turn(rest, turn.closed, turn.facts, turn.started)
-    return turn
+    old = opened[0] if len(opened) == 1 else _find(turn, event.segment)
+    if old is None or old.id != event.segment:
+        return turn
+    grown: Chain = (old.content, text)
+    new = Segment(old.id, old.kind, old.position, old.start, grown, old.status, old.more)
+    still = (new,) if len(opened) == 1 else _swapped(opened, old, new)
+    return Turn(still, turn.closed, turn.facts, turn.started)
+
+
+def _find(turn: Turn, segment_id: str) -> Segment | None:
+    for segment in turn.open:
+        if segment.id == segment_id:
+            return segment
+    return None
+
+
+def _swapped(opened: tuple[Segment, ...], old: Segment, new: Segment) -> tuple[Segment, ...]:
+    return tuple([new if segment is old else segment for segment in opened])
 
 
 def _start(turn: Turn, event: SegmentStarted) -> Turn:
@@ -253,13 +257,7 @@ def _attach(turn: Turn, event: Attached | SignatureDelta) -> Turn:
         else (event.name, event.value)
     )
     new = msgspec.structs.replace(old, more=(old.more, item))
-    return Turn(
-        tuple(new if s is old else s for s in turn.open), turn.closed, turn.facts, turn.started
-    )
-
-
-def _find(turn: Turn, segment_id: str) -> Segment | None:
-    return next((s for s in turn.open if s.id == segment_id), None)
+    return Turn(_swapped(turn.open, old, new), turn.closed, turn.facts, turn.started)
 
 
 def _know(turn: Turn, **facts: Any) -> Turn:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, TypeGuard
 
 import msgspec
 
@@ -131,8 +131,8 @@ class _Block(msgspec.Struct):
 
     segment: str
     kind: Kind
-    type: str
-    hot: type | None
+    name: str  #: the vendor's word for its type
+    hot: type[msgspec.Struct] | None
     make: Callable[[str, str], Event] | None
     given_input: Any = None  # a tool's input that came whole, in the start (a proxy's habit)
     fragments: bool = False
@@ -156,36 +156,33 @@ class ClaudeReader:
         self._open: dict[int, _Block] = {}
         self._used: set[int] = set()
         self._stop_reason: str | None = None
+        self._stopped = False  # message_stop came, rightly or not
         self._second = False  # a second answer began: it is not this one's
         self._said: set[str] = set()  # habits are reported once a stream, faults every time
 
     def read(self, frame: Frame) -> tuple[Event, ...]:
         """The events that one frame states; most often one."""
-        if frame.event == "content_block_delta" or not frame.event:
+        if frame.event == "content_block_delta" or not (frame.event or self.named):
             try:
                 delta = _decode_delta(frame.data)
             except (msgspec.MsgspecError, RecursionError):
                 return self._read_any(frame)
             block = self._open.get(delta.index)
-            if (
-                block is not None
-                and type(delta.delta) is block.hot
-                and self._stop_reason is None
-                and (frame.event or not self.named)
-            ):
+            if block is not None and type(delta.delta) is block.hot and self._stop_reason is None:
                 block.fragments = True
-                return (block.make(block.segment, delta.delta.text),)  # type: ignore[misc]
+                return (block.make(block.segment, delta.delta.text),)
         return self._read_any(frame)
 
     def unfinished(self) -> str:
-        """What is missing for the answer to be complete, in words; "" when it is."""
-        if self.completed:
-            return ""
+        """What is missing for the answer to be complete, in words; "" when its marker came."""
+        return "" if self._stopped else ", ".join([*self._missing(), "message_stop"])
+
+    def _missing(self) -> list[str]:
         missing = [] if self.started else ["message_start"]
         missing += [f"content_block_stop of block {index}" for index in sorted(self._open)[:3]]
         if self._stop_reason is None:
             missing.append("a stop reason")
-        return ", ".join([*missing, "message_stop"])
+        return missing
 
     # ------------------------------------------------------------------ any frame
 
@@ -270,12 +267,12 @@ class ClaudeReader:
         self._used.add(index)
         block = _block(index, content)
         self._open[index] = block
-        server = KIND.get(block.type, ("other", False))[1]
+        server = KIND.get(block.name, ("other", False))[1]
         name, call_id = str(content.get("name") or ""), str(content.get("id") or "")
         if block.kind != "tool_call":
             name = call_id = ""
         started = SegmentStarted(
-            block.segment, block.kind, frame.number, block.type, name, call_id, server
+            block.segment, block.kind, frame.number, block.name, name, call_id, server
         )
         return (*problems, started, *self._initial(block, content))
 
@@ -308,7 +305,7 @@ class ClaudeReader:
         if not isinstance(text, str):
             return (self._fault("malformed", f"{name} without its {field}", frame),)
         if block.kind not in kinds:
-            text = f"{name} for a block of type {block.type!r}"
+            text = f"{name} for a block of type {block.name!r}"
             return (self._fault("delta-kind", text, frame),)
         block.fragments = True
         more = {k: v for k, v in delta.items() if k not in ("type", field)}
@@ -355,9 +352,9 @@ class ClaudeReader:
         return (stop, *usage)
 
     def _message_stop(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
-        missing = self.unfinished().removesuffix("message_stop").rstrip(", ")
-        if missing:
-            text = f"message_stop came without {missing}"
+        self._stopped = True
+        if missing := self._missing():
+            text = f"message_stop came without {', '.join(missing)}"
             return (self._fault("stop-too-early", text, frame),)
         gap = self._used != set(range(len(self._used)))
         if gap:
@@ -370,7 +367,7 @@ class ClaudeReader:
         return (KeepAlive(),)
 
     #: Event type -> how it is read. `error` is not here: an error counts in any shape.
-    EVENTS: dict[str, Callable[[ClaudeReader, dict[str, Any], Frame], tuple[Event, ...]]] = {
+    EVENTS: ClassVar[dict[str, Callable[..., tuple[Event, ...]]]] = {
         "message_start": _message_start,
         "content_block_start": _block_start,
         "content_block_delta": _block_delta,
@@ -414,16 +411,15 @@ class ClaudeReader:
 
     def _initial(self, block: _Block, content: dict[str, Any]) -> tuple[Event, ...]:
         """What a block already holds when it starts."""
-        becomes = INITIAL.get(block.type, {})
+        becomes = INITIAL.get(block.name, {})
         events: list[Event] = []
         for key, value in content.items():
             make = becomes.get(key)
             if make is not None and isinstance(value, str):
                 if value:
                     events.append(make(block.segment, value))
-            elif key not in ("type", "id", "name", "input") or block.kind == "other":
-                if key != "type" and value is not None and value != []:
-                    events.append(Attached(block.segment, key, value))
+            elif key not in SHOWN_ELSEWHERE[block.kind == "other"] and value not in (None, []):
+                events.append(Attached(block.segment, key, value))
         return tuple(events)
 
 
@@ -431,7 +427,11 @@ class ClaudeReader:
 ATTACHING = ("citations_delta", "compaction_delta")
 
 
-def _is_index(value: Any) -> bool:
+#: Fields of a block's start that have their own place already: (of a known kind, of an other).
+SHOWN_ELSEWHERE = (("type", "id", "name", "input"), ("type",))
+
+
+def _is_index(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 

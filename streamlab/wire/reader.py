@@ -230,11 +230,12 @@ class Reader:
         if excess > 0:
             self.frames -= excess
             frames = frames[: len(frames) - excess]
-        if self._reader is None:
-            reads = [read for frame in frames for read in self._sniff(frame)]
-        else:
-            read = self._reader.read
-            reads = [(frame, read(frame)) for frame in frames]
+        reads: list[Read] = []
+        for frame in frames:
+            if self._reader is None:
+                reads += self._sniff(frame)
+            else:
+                reads.append((frame, self._reader.read(frame)))
         if excess > 0:
             limit = self.bounds.frames
             reads.append(self._exceed(("frames", limit, limit + 1)))
@@ -242,20 +243,16 @@ class Reader:
 
     def _sniff(self, frame: Frame) -> Iterator[Read]:
         """Hold frames until one tells the wire format, then read them all."""
-        if self._reader is None:
-            self._pending.append(frame)
-            wire = self.wire or _recognise(frame)
-            if wire is None:
-                if len(self._pending) == SNIFFED_FRAMES:
-                    yield from self._give_up()
-                return
+        self._pending.append(frame)
+        wire = self.wire or _recognise(frame)
+        if wire is not None:
             self.wire = wire
             self._reader = WIRE_READERS[wire][1](isinstance(self._decoder, SSEDecoder))
             held, self._pending = self._pending, []
             for earlier in held:
                 yield earlier, self._reader.read(earlier)
-        else:
-            yield frame, self._reader.read(frame)
+        elif len(self._pending) == SNIFFED_FRAMES:
+            yield from self._give_up()
 
     def _give_up(self) -> Iterator[Read]:
         """No wire format: let each frame say at least whether it is an error."""
@@ -292,9 +289,9 @@ class Reader:
         frame = Frame(self.frames, "", text, at, at + len(text))
         if isinstance(payload, dict) and (error := error_in(payload, frame)):
             yield (error,)
-        rule, shown = "unframed", clip(first)
-        text = f"{len(decoder.stray)} lines are no field of an event stream; the first: {shown}"
-        yield (Problem(rule, "warning", f"{text} (byte {at})", self.frames),)
+        many, shown = len(decoder.stray), clip(first)
+        said = f"{many} lines are no field of an event stream; the first: {shown} (byte {at})"
+        yield (Problem("unframed", "warning", said, self.frames),)
 
     def _nothing_read(self) -> Iterator[tuple[Event, ...]]:
         if self.bytes == 0:
@@ -366,8 +363,11 @@ def _recognise(frame: Frame) -> str | None:
 
 def _unfinished_block(left: Frame, at: int) -> Problem:
     name = f"event {left.event!r} with " if left.event else ""
-    text = f"an unfinished last block, without its blank line, was not dispatched; it would have been {name}{clip(left.data)}"
-    return Problem("unfinished-block", "warning", f"{text} (byte {left.start})", at)
+    text = (
+        "the last block is unfinished (no blank line), so it was not dispatched; it would have been"
+    )
+    said = f"{text} {name}{clip(left.data)} (byte {left.start})"
+    return Problem("unfinished-block", "warning", said, at)
 
 
 def _incomplete(missing: str, at: int) -> Problem:

@@ -13,8 +13,6 @@ Read next: `claude.py`, which gives each frame its meaning.
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
 __all__ = ["BOM", "MAX_FRAME", "Frame", "Overrun", "SSEDecoder"]
@@ -25,17 +23,11 @@ MAX_FRAME = 16 * 1024 * 1024
 
 BOM = b"\xef\xbb\xbf"
 
-_LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\r|\n)")
-
 #: Lines that are no field are ignored, but the first ones are kept, to say what they were.
 MAX_STRAY, MAX_STRAY_LINE = 100, 64 * 1024
 
-#: The shape of nearly every block on the wire, taken in one step where no CR is about (`.` is
-#: anything but LF). Every other shape goes line by line, with the same result.
-_USUAL = re.compile(rb"(?:event: (.*)\n)?data: (.*)\n\n")
-
-#: Event names that a decoder keeps decoded; a stream has a dozen, a hostile one no more than this.
-MAX_NAMES = 64
+#: `event` lines that a decoder remembers; a stream has a dozen, a hostile one no more than this.
+MAX_NAMES, MAX_NAME = 64, 256
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
@@ -81,7 +73,7 @@ class SSEDecoder:
         self.fields = 0  #: lines that are legal fields or comments: was it an event stream at all?
         self.overrun: Overrun | None = None
         self.stray: list[tuple[int, bytes]] = []  #: lines that are no field: (offset, line)
-        self._names: dict[bytes | None, str] = {None: ""}
+        self._names: dict[bytes, str] = {}  # whole `event` lines -> the name
         self._number = 0
         self._at = 0  # offset of the next byte that no line has taken
         self._line: list[bytes] = []  # the unfinished line, in the pieces that it came in
@@ -123,7 +115,7 @@ class SSEDecoder:
         return self._frame(self._number + 1, self._at + len(line))
 
     def _drop_bom(self, chunk: bytes) -> bytes:
-        """Hold the first bytes back until they are a byte order mark or can no longer become one."""
+        """Hold the first bytes back until they are a byte order mark, or can no longer be one."""
         head = (self._head or b"") + chunk
         if len(head) < len(BOM) and BOM.startswith(head):
             self._head = head
@@ -146,10 +138,9 @@ class SSEDecoder:
         return chunk[1:]
 
     def _keep(self, piece: bytes) -> None:
-        if piece:
-            self._line.append(piece)
-            self._line_size += len(piece)
-            self._check_size(self._at + self._line_size)
+        self._line.append(piece)
+        self._line_size += len(piece)
+        self._check_size(self._at + self._line_size)
 
     def _check_size(self, end: int) -> None:
         if end - self._start > self.max_frame:
@@ -158,49 +149,56 @@ class SSEDecoder:
 
     def _read_lines(self, text: bytes) -> list[Frame]:
         frames: list[Frame] = []
-        origin, done = self._at, 0  # text[0]'s offset in the stream; how much of text is taken
-        usual = b"\r" not in text
-        while not self.overrun:
-            if usual and self._start == origin + done:
-                done = self._take_usual_blocks(text, origin, done, frames)
-                if done == len(text):
+        lines = text.splitlines(keepends=True)  # of bytes: at CR, LF and CRLF only
+        cr_free = b"\r" not in text
+        n, at = 0, self._at
+        while n < len(lines) and not self.overrun:
+            if cr_free and self._start == at:
+                n, at = self._take_usual_blocks(lines, n, at, frames)
+                if n == len(lines):
                     break
-            line = _LINE.match(text, done)
-            if line is None:
+            line = lines[n]
+            body = line.rstrip(b"\r\n")
+            if len(body) == len(line):  # nothing ends this line yet
                 break
-            start, done = done, line.end()
-            if line[1]:
-                self._check_size(origin + done)
+            start, at, n = at, at + len(line), n + 1
+            if body:
+                self._check_size(at)
                 if not self.overrun:
-                    self._take_field(line[1], origin + start)
+                    self._take_field(body, start)
             else:
-                self._end_block(origin + start + 1, origin + done, frames)
-        self._at = origin + done
-        self._after_cr = not usual and done == len(text) and text.endswith(b"\r")
-        if not self.overrun:
-            self._keep(text[done:])
+                self._end_block(start + 1, at, frames)
+        self._at = at
+        self._after_cr = not cr_free and n == len(lines) and text.endswith(b"\r")
+        if n < len(lines) and not self.overrun:
+            self._keep(lines[n])
         return frames
 
-    def _take_usual_blocks(self, text: bytes, origin: int, done: int, frames: list[Frame]) -> int:
-        """Take blocks of the usual shape from `done` on; return how much of `text` is taken."""
-        match, limit, names = _USUAL.match, self.max_frame, self._names
-        number, last_id = self._number, self.last_event_id
-        while found := match(text, done):
-            end = found.end()
-            if end - done > limit:
+    def _take_usual_blocks(
+        self, lines: list[bytes], n: int, at: int, frames: list[Frame]
+    ) -> tuple[int, int]:
+        """Take whole blocks of the usual shape, from line `n` at offset `at` on: where that leads.
+
+        Nearly every block is a known `event` line, one `data` line, a blank line. Whatever is not
+        goes line by line, with the same result.
+        """
+        names, limit, last_id = self._names, self.max_frame, self.last_event_id
+        number, last = self._number, len(lines) - 1
+        while n < last:
+            body, blank = lines[n], n + 1
+            name = names.get(body, "")
+            size = len(body) + 1
+            if name and blank < last:
+                body, blank = lines[blank], blank + 1
+                size += len(body)
+            if body[:6] != b"data: " or lines[blank] != b"\n" or size > limit:
                 break
-            event, data = found.groups()
-            name = names.get(event)
-            if name is None:
-                name = event.decode("utf-8", "replace")
-                if len(names) < MAX_NAMES:
-                    names[event] = name
             number += 1
-            frames.append(Frame(number, name, data, origin + done, origin + end, last_id))
-            done = end
+            frames.append(Frame(number, name, body[6:-1], at, at + size, last_id))
+            n, at = blank + 1, at + size
         self.fields += number - self._number
-        self._number, self._start = number, origin + done
-        return done
+        self._number, self._start = number, at
+        return n, at
 
     def _end_block(self, end: int, next_start: int, frames: list[Frame]) -> None:
         self._check_size(end)
@@ -224,6 +222,8 @@ class SSEDecoder:
             self._data.append(value)
         elif name == b"event":
             self._event = value
+            if value and len(self._names) < MAX_NAMES and len(line) < MAX_NAME:
+                self._names[line + b"\n"] = value.decode("utf-8", "replace")
         elif name == b"id":
             if b"\0" not in value:
                 self.last_event_id = value.decode("utf-8", "replace")
