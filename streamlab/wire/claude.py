@@ -133,7 +133,7 @@ class _Block(msgspec.Struct):
     kind: Kind
     name: str  #: the vendor's word for its type
     hot: type[msgspec.Struct] | None
-    make: Callable[[str, str], Event] | None
+    make: Callable[[str, str], Event]
     given_input: Any = None  # a tool's input that came whole, in the start (a proxy's habit)
     fragments: bool = False
 
@@ -439,6 +439,6 @@ def _block(index: int, content: dict[str, Any]) -> _Block:
     name = content.get("type")
     name = name if isinstance(name, str) else "unknown"
     kind = KIND.get(name, ("other", False))[0]
-    hot, make = _HOT.get(kind, (None, None))
+    hot, make = _HOT.get(kind, (None, TextDelta))
     given = content.get("input") if kind == "tool_call" else None
     return _Block(str(index), kind, name, hot, make, given or None)

@@ -18,10 +18,11 @@ from streamlab.errors import UsageError
 
 from . import claude
 from .events import BoundExceeded, Event, Problem, StreamEnded
+from .jsonl import JSONLinesDecoder
 from .payload import NotJSON, error_in, parse
 from .sse import BOM, MAX_FRAME, Frame, Overrun, SSEDecoder
 
-__all__ = ["BOUNDS", "Bounds", "JSONLinesDecoder", "Reader"]
+__all__ = ["BOUNDS", "Bounds", "Read", "Reader"]
 
 #: A frame and what it states; events of the stream as a whole have no frame.
 Read = tuple[Frame | None, tuple[Event, ...]]
@@ -76,67 +77,6 @@ class Decoder(Protocol):
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Take the bytes of one read; return the frames that they complete."""
-
-
-class JSONLinesDecoder:
-    """One JSON event a line, as frames without a name.
-
-    A body whose first line is not JSON by itself (an error reply, nicely indented) is one frame.
-    A last line needs no newline: a file, unlike a stream, has an end of its own.
-    """
-
-    def __init__(self, max_frame: int = MAX_FRAME) -> None:
-        self.max_frame = max_frame
-        self.overrun: Overrun | None = None
-        self.by_line: bool | None = None  # None until the first line has told
-        self._number = 0
-        self._at = 0  # offset of the first byte kept in _rest
-        self._rest: list[bytes] = []
-        self._size = 0
-
-    def feed(self, chunk: bytes) -> list[Frame]:
-        """Take the bytes of one read; return the frames that they complete."""
-        if self.overrun:
-            return []
-        self._rest.append(chunk)
-        self._size += len(chunk)
-        frames: list[Frame] = []
-        if b"\n" in chunk and self.by_line is not False:
-            *lines, last = b"".join(self._rest).split(b"\n")
-            for number, line in enumerate(lines):
-                if not self._take(line, len(line) + 1, frames):
-                    last = b"\n".join([*lines[number:], last])
-                    break
-            self._rest, self._size = [last], len(last)
-        if self._size > self.max_frame:
-            self.overrun, self._rest = Overrun(self._at, self.max_frame), []
-        return frames
-
-    def end(self) -> list[Frame]:
-        """The last line, or the whole body, that no newline has closed."""
-        line, frames = b"".join(self._rest), list[Frame]()
-        self._rest, self._size = [], 0
-        if not self.overrun:
-            self.by_line = True
-            self._take(line, len(line), frames)
-        return frames
-
-    def _take(self, line: bytes, size: int, frames: list[Frame]) -> bool:
-        """Make a frame of a line; False where it turns out that lines mean nothing here."""
-        data = line.strip()
-        if self._at == 0:
-            data = data.removeprefix(BOM)
-        if data and self.by_line is None:
-            self.by_line = is_json(data)
-            if not self.by_line:
-                return False
-        if len(line) > self.max_frame:
-            self.overrun = Overrun(self._at, self.max_frame)
-        elif data and not self.overrun:
-            self._number += 1
-            frames.append(Frame(self._number, "", data, self._at, self._at + size))
-        self._at += size
-        return True
 
 
 class Reader:
@@ -337,15 +277,6 @@ def clip(data: bytes, most: int = 80) -> str:
     text = data[: most * 4].decode("utf-8", "replace")
     more = f"… ({len(data)} bytes)" if len(data) > most * 4 or len(text) > most else ""
     return f"{text[:most]!r}{more}"
-
-
-def is_json(data: bytes) -> bool:
-    """Whether some bytes are one JSON value."""
-    try:
-        parse(data)
-    except NotJSON:
-        return False
-    return True
 
 
 def _recognise(frame: Frame) -> str | None:
