@@ -1,0 +1,177 @@
+"""Edits of a recording at exact places: what every fault is made of, whatever the wire format.
+
+A place is a frame number: `after=3` is just after frame 3, `after=0` before the first. Edits keep
+every other byte in the read that brought it and at its time; what is inserted comes at the time of
+its place. Each is a pure function to a new recording.
+
+Read next: `faults.py`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+
+import msgspec
+
+from streamlab.errors import UsageError
+from streamlab.streams.recording import Chunk, Recording
+from streamlab.wire.jsonl import JSONLinesDecoder
+from streamlab.wire.sse import BOM, Frame, SSEDecoder
+
+__all__ = [
+    "cut_reads",
+    "delay",
+    "disconnect",
+    "edge",
+    "frame_at",
+    "frames",
+    "in_order",
+    "insert",
+    "move",
+    "one_a_line",
+    "skip",
+    "splice",
+    "stop_at",
+    "with_chunks",
+]
+
+#: Seconds of silence before a reader gives up, where the ending is a timeout.
+TIMEOUT_S = 60.0
+
+
+def frames(recording: Recording) -> list[Frame]:
+    """The frames of a recording, numbered from 1, with the byte ranges that they came from."""
+    data = recording.data
+    if not one_a_line(recording):
+        return SSEDecoder().feed(data)
+    lines = JSONLinesDecoder()
+    return [*lines.feed(data), *lines.end()]
+
+
+def one_a_line(recording: Recording) -> bool:
+    """Whether this is a file of one JSON event a line, and no event stream."""
+    return recording.data.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")
+
+
+def edge(recording: Recording, after: int) -> int:
+    """The offset of the first byte that no longer belongs to frame `after`."""
+    data, found = recording.data, frames(recording)
+    if not 0 <= after <= len(found):
+        raise UsageError(f"after={after}: this recording allows 0 (before all) to {len(found)}")
+    if after == 0:
+        return len(BOM) if data.startswith(BOM) else 0
+    end = found[after - 1].end
+    return end + 1 if data[end - 1 : end + 1] == b"\r\n" else end  # a Frame leaves the LF to nobody
+
+
+def frame_at(recording: Recording, frame: int) -> tuple[int, int]:
+    """Where a frame's bytes start and end."""
+    found = frames(recording)
+    if not 1 <= frame <= len(found):
+        raise UsageError(f"frame={frame}: this recording has frames 1 to {len(found)}")
+    return found[frame - 1].start, edge(recording, frame)
+
+
+def with_chunks(recording: Recording, chunks: Sequence[Chunk]) -> Recording:
+    """The same recording with other reads."""
+    return msgspec.structs.replace(recording, chunks=tuple(chunks))
+
+
+def splice(recording: Recording, start: int, end: int, new: bytes = b"") -> Recording:
+    """Put `new` in the place of the bytes from `start` to `end`."""
+    out: list[Chunk] = []
+    at = 0
+    for t, data in recording.chunks:
+        offset, at = at, at + len(data)
+        if at <= start:
+            out.append(Chunk(t, data))
+            continue
+        rest = data[max(0, end - offset) :]
+        if offset < start:  # the place is inside this read: it stays one read
+            new, rest = b"", data[: start - offset] + new + rest
+        elif new:
+            out.append(Chunk(out[-1].t if out and start == end else t, new))
+            new = b""
+        if rest:
+            out.append(Chunk(t, rest))
+    if new:
+        out.append(Chunk(out[-1].t if out else recording.end_t, new))
+    return with_chunks(recording, out)
+
+
+def insert(recording: Recording, after: int, frame: bytes) -> Recording:
+    """Put the bytes of a frame, blank line included, after frame `after`."""
+    place = edge(recording, after)
+    if after and recording.data[place - 1] not in b"\r\n":  # a last line that nothing ended
+        frame = b"\n" + frame
+    return splice(recording, place, place, frame)
+
+
+def skip(recording: Recording, frame: int) -> Recording:
+    """Lose one whole frame."""
+    return splice(recording, *frame_at(recording, frame))
+
+
+def move(recording: Recording, frame: int, after: int) -> Recording:
+    """Deliver a frame only after a later one."""
+    start, end = frame_at(recording, frame)
+    edge(recording, after)  # is there such a place?
+    if after < frame:
+        raise UsageError(f"after={after}: frame {frame} can be late from after={frame} on")
+    return insert(skip(recording, frame), after - 1, recording.data[start:end])
+
+
+def in_order(recording: Recording, order: Sequence[int]) -> Recording:
+    """All frames in another order, one a read, each at the time of its new place."""
+    data = recording.data
+    starts = [frame.start for frame in frames(recording)]
+    pieces = [data[start:end] for start, end in pairwise([*starts, len(data)])]
+    moved = [data[: starts[0]] if starts else data, *(pieces[number - 1] for number in order)]
+    reads = list(accumulate(len(chunk.data) for chunk in recording.chunks))
+    out, at = list[Chunk](), 0
+    for piece in filter(None, moved):
+        at += len(piece)
+        out.append(Chunk(recording.chunks[bisect_left(reads, at)].t, piece))
+    return with_chunks(recording, out)
+
+
+def cut_reads(recording: Recording, places: Sequence[int]) -> Recording:
+    """Cut the reads at these offsets too (in ascending order)."""
+    out: list[Chunk] = []
+    at = 0
+    for t, data in recording.chunks:
+        offset, at = at, at + len(data)
+        inner = places[bisect_right(places, offset) : bisect_left(places, at)]
+        cuts = [0, *(place - offset for place in inner), len(data)]
+        out += [Chunk(t, data[start:end]) for start, end in pairwise(cuts) if start < end]
+    return with_chunks(recording, out)
+
+
+def delay(recording: Recording, after: int, time: Callable[[float], float]) -> Recording:
+    """Let everything after frame `after` come at another time, told from its old one."""
+    if not recording.timed:
+        raise UsageError("this recording has no times, so nothing in it can come later")
+    place, at = edge(recording, after), 0
+    out: list[Chunk] = []
+    for t, data in cut_reads(recording, [place]).chunks:
+        out.append(Chunk(t if at < place or t is None else time(t), data))
+        at += len(data)
+    end_t = None if recording.end_t is None else time(recording.end_t)
+    return msgspec.structs.replace(recording, chunks=tuple(out), end_t=end_t)
+
+
+def disconnect(recording: Recording, after: int, ending: str = "eof") -> Recording:
+    """Lose everything after frame `after`; the connection ends in one of the `ENDINGS`."""
+    return stop_at(recording, edge(recording, after), ending)
+
+
+def stop_at(recording: Recording, place: int, ending: str = "eof") -> Recording:
+    """Lose every byte from an offset on."""
+    kept = splice(recording, place, len(recording.data)).chunks
+    last = kept[-1] if kept else recording.chunks[0] if recording.chunks else Chunk(None, b"")
+    t = last.t
+    if t is not None and ending == "timeout":
+        t += TIMEOUT_S
+    return msgspec.structs.replace(recording, chunks=kept, ending=ending, end_t=t)

@@ -1,0 +1,338 @@
+"""Faults are pure and exact, and an attempt ends only where the catalogue says it may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from streamlab.analysis.judge import Outcome, judge
+from streamlab.consumer.attempt import State
+from streamlab.errors import UsageError
+from streamlab.streams import edit, faults, recording, synth
+from streamlab.streams.faults import FAULTS, SAME, Fault
+from streamlab.streams.parts import Style
+from streamlab.streams.recording import Chunk, Recording
+
+seeds = st.integers(0, 2**32)
+each_fault = pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+
+LESSONS = {
+    "six_events": synth.six_events(),
+    "greeting": synth.greeting(),
+    "change_label": synth.change_label(),
+    "change_label in CRLF": synth.change_label(style=Style(newline="\r\n", chunking="anywhere")),
+    "change_label in CR": synth.change_label(style=Style(newline="\r", chunking="several")),
+    "pay_invoice": synth.pay_invoice(),
+    "parallel_tools": synth.parallel_tools(),
+    "thinking_then_tool": synth.thinking_then_tool(),
+}
+each_lesson = pytest.mark.parametrize("source", LESSONS.values(), ids=LESSONS)
+
+
+def bases() -> st.SearchStrategy[Recording]:
+    """Whole answers: the lessons', and any others."""
+    return st.one_of(
+        st.sampled_from(list(LESSONS.values())),
+        seeds.map(lambda seed: synth.random_answer(seed)[1]),
+    )
+
+
+def outcome_of(fault: Fault, source: Recording, seed: int) -> str:
+    """Where the attempt ends, in the catalogue's words."""
+    with_fault, without = judge(fault.apply(source, seed)).state, judge(source).state
+    return SAME if with_fault is without and SAME in fault.outcomes else with_fault.value
+
+
+def names(source: Recording) -> list[str]:
+    return [frame.event for frame in faults.frames(source)]
+
+
+def content(outcome: Outcome) -> Any:
+    """What a person and an effect would get of an answer."""
+    parts = [(s.kind, s.start.name, s.text, s.input) for s in outcome.turn.segments]
+    return outcome.state, outcome.turn.facts.stop_reason, parts, outcome.proposals
+
+
+# --- Laws -----------------------------------------------------------------------------------------
+
+
+@each_fault
+@settings(max_examples=40)
+@given(source=bases(), seed=seeds)
+def test_an_attempt_ends_only_where_the_catalogue_says(
+    fault: Fault, source: Recording, seed: int
+) -> None:
+    try:
+        outcome = outcome_of(fault, source, seed)
+    except UsageError as why:
+        assume("no block" not in str(why))
+        raise
+    assert outcome in fault.outcomes
+
+
+@each_fault
+def test_every_declared_outcome_happens(fault: Fault) -> None:
+    missing = set(fault.outcomes) - {"MESSAGE_COMPLETE", "VALIDATED_PROPOSAL"}
+    for seed in range(300):
+        for source in LESSONS.values():
+            missing.discard(outcome_of(fault, source, seed))
+        if not missing:
+            return
+    pytest.fail(f"{fault.name} never ended as {missing}")
+
+
+@each_fault
+@settings(max_examples=15)
+@given(source=bases(), seed=seeds)
+def test_a_fault_is_pure_and_time_goes_on(fault: Fault, source: Recording, seed: int) -> None:
+    before = msgspec.structs.replace(source, chunks=tuple(Chunk(*c) for c in source.chunks))
+    try:
+        broken = fault.apply(source, seed)
+    except UsageError:
+        assume(False)
+    assert source == before
+    assert broken == fault.apply(source, seed)
+    times = [t for t in (*(chunk.t for chunk in broken.chunks), broken.end_t) if t is not None]
+    assert len(times) == len(broken.chunks) + 1
+    assert all(a <= b for a, b in pairwise(times))
+    assert all(chunk.data for chunk in broken.chunks)
+
+
+@pytest.mark.parametrize(
+    "fault", [f for f in FAULTS.values() if f.outcomes == (SAME,)], ids=lambda f: f.name
+)
+@settings(max_examples=20)
+@given(source=bases(), seed=seeds)
+def test_what_must_end_the_same_says_the_same(fault: Fault, source: Recording, seed: int) -> None:
+    assert content(judge(fault.apply(source, seed))) == content(judge(source))
+
+
+@each_fault
+def test_a_fault_says_what_it_is(fault: Fault) -> None:
+    assert fault.says.endswith(".")
+    assert set(fault.outcomes) <= {SAME, *State}
+    assert not set(fault.outcomes) & {"COMMITTING", "COMMITTED", "RECONCILING"}
+
+
+# --- Places ---------------------------------------------------------------------------------------
+
+PING = b'event: ping\ndata: {"type":"ping"}\n\n'
+
+
+@given(bases(), st.data())
+def test_what_was_inserted_can_be_skipped_again(source: Recording, data: st.DataObject) -> None:
+    after = data.draw(st.integers(0, len(faults.frames(source))))
+    longer = faults.insert(source, after, PING)
+    assert names(longer) == [*names(source)[:after], "ping", *names(source)[after:]]
+    assert faults.skip(longer, after + 1) == source
+
+
+@given(bases(), st.data())
+def test_disconnect_keeps_the_frames_before_it(source: Recording, data: st.DataObject) -> None:
+    found = faults.frames(source)
+    after = data.draw(st.integers(0, len(found)))
+    kept = faults.disconnect(source, after, "reset")
+    assert faults.frames(kept) == found[:after]
+    assert source.data.startswith(kept.data)
+    assert kept.ending == "reset"
+
+
+@each_lesson
+def test_a_cut_at_any_byte_before_the_last_is_incomplete(source: Recording) -> None:
+    end = faults.frames(source)[-1].end
+    for place in range(end):
+        assert judge(edit.stop_at(source, place)).state is State.INCOMPLETE
+    assert judge(edit.stop_at(source, end)).state is judge(source).state
+
+
+def test_a_place_keeps_its_read_and_its_time() -> None:
+    source = Recording((Chunk(1.0, PING), Chunk(2.0, PING + PING), Chunk(3.0, PING)), end_t=4.0)
+    new = b"event: new\ndata: {}\n\n"
+
+    def chunks(after: int) -> tuple[Chunk, ...]:
+        return faults.insert(source, after, new).chunks
+
+    assert chunks(0) == (Chunk(1.0, new), *source.chunks)
+    assert chunks(1)[:3] == (source.chunks[0], Chunk(1.0, new), source.chunks[1])
+    assert chunks(2)[1] == Chunk(2.0, PING + new + PING)
+    assert chunks(4)[3:] == (Chunk(3.0, new),)
+
+
+def test_a_byte_order_mark_stays_first() -> None:
+    source = Recording.from_bytes(b"\xef\xbb\xbf" + PING)
+    assert faults.insert(source, 0, PING).data == b"\xef\xbb\xbf" + PING + PING
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+def test_a_fault_speaks_in_the_recordings_line_ends(newline: str) -> None:
+    source = synth.change_label(style=Style(newline=newline))
+    data = faults.token_limit(faults.unknown(source, 12), 14).data
+    others = data.replace(newline.encode(), b"")
+    assert b"\n" not in others
+    assert b"\r" not in others
+
+
+@pytest.mark.parametrize(
+    ("ending", "end_t"), [("eof", 0.0), ("cut", 0.0), ("reset", 0.0), ("timeout", 60.0)]
+)
+def test_an_ending_comes_when_its_place_did(ending: str, end_t: float) -> None:
+    source = synth.change_label()
+    stopped = faults.disconnect(source, 14, ending)
+    assert (stopped.ending, stopped.end_t) == (ending, source.chunks[13].t + end_t)
+
+
+OUT_OF_RANGE: dict[str, tuple[Callable[[Recording], Recording], str]] = {
+    "insert before the start": (lambda r: faults.insert(r, -1, PING), "allows 0 .* to 20"),
+    "insert after the end": (lambda r: faults.insert(r, 21, PING), "allows 0 .* to 20"),
+    "disconnect": (lambda r: faults.disconnect(r, 99), "after=99: .* allows 0 .* to 20"),
+    "an unknown ending": (lambda r: faults.disconnect(r, 9, "bang"), "'bang' is none of eof"),
+    "cut inside no frame": (lambda r: faults.cut(r, 20, inside=True), "has frames 1 to 20"),
+    "skip frame 0": (lambda r: faults.skip(r, 0), "frame=0: .* frames 1 to 20"),
+    "duplicate": (lambda r: faults.duplicate(r, 21), "frames 1 to 20"),
+    "reorder the last": (lambda r: faults.reorder(r, 20), "allows 0 .* to 20"),
+    "late to an earlier place": (lambda r: edit.move(r, 5, 4), "from after=5 on"),
+    "token_limit before any": (lambda r: faults.token_limit(r, 0), "allows 1 to 18"),
+    "token_limit after the reason": (lambda r: faults.token_limit(r, 19), "allows 1 to 18"),
+    "token_limit of nothing": (
+        lambda r: faults.token_limit(Recording.from_bytes(PING), 1),
+        "no message_start",
+    ),
+    "flip": (lambda r: faults.flip(r, 8 * len(r.data)), "has bits 0 to"),
+    "drop_newline": (lambda r: faults.drop_newline(r, 61), "has lines 1 to 60"),
+    "delta_after_stop": (lambda r: faults.delta_after_stop(r, 2), "no block of this number"),
+    "index_gap": (lambda r: faults.index_gap(r, 2), "no block of this number"),
+    "another wire": (
+        lambda r: faults.error(msgspec.structs.replace(r, wire="gemini"), 3),
+        "as Claude does, not on the wire 'gemini'",
+    ),
+    "no times": (lambda r: faults.stall(Recording.from_bytes(PING), 0), "has no times"),
+}
+
+
+@pytest.mark.parametrize("case", OUT_OF_RANGE)
+def test_a_place_that_is_none_is_refused_with_what_is_allowed(case: str) -> None:
+    act, message = OUT_OF_RANGE[case]
+    with pytest.raises(UsageError, match=message):
+        act(LESSONS["change_label"])
+
+
+# --- What a fault teaches -------------------------------------------------------------------------
+
+
+def test_a_lost_fragment_can_leave_another_valid_proposal() -> None:
+    (proposal,) = judge(faults.skip(synth.pay_invoice(), 12)).proposals
+    assert proposal.input == {"invoice": "INV-17", "amount": 1, "currency": "EUR"}
+
+
+def test_a_flipped_bit_can_leave_another_valid_proposal() -> None:
+    source = synth.pay_invoice()
+    digit = source.data.index(b": 1") + 2
+    (proposal,) = judge(faults.flip(source, 8 * digit + 3)).proposals
+    assert proposal.input["amount"] == 900_000
+
+
+def test_a_doubled_fragment_counts_twice() -> None:
+    (proposal,) = judge(faults.duplicate(synth.pay_invoice(), 12)).proposals
+    assert proposal.input["amount"] == 10_000_000_000
+    text = judge(faults.duplicate(synth.greeting(), 4)).turn.text
+    assert text.startswith("HelloHello!")
+
+
+def test_a_token_limit_closes_what_is_open_and_says_so_last() -> None:
+    limited = faults.token_limit(synth.change_label(), after=13)
+    assert names(limited)[13:] == ["content_block_stop", "message_delta", "message_stop"]
+    outcome = judge(limited)
+    assert (outcome.state, outcome.turn.facts.stop_reason) == (State.HELD, "max_tokens")
+    assert outcome.turn.complete
+    assert not outcome.proposals
+
+
+def test_a_token_limit_between_blocks_has_nothing_to_close() -> None:
+    limited = faults.token_limit(synth.change_label(), after=8)
+    assert names(limited)[8:] == ["message_delta", "message_stop"]
+
+
+def test_all_open_blocks_are_closed_in_the_order_of_the_message() -> None:
+    source = synth.parallel_tools(style=Style(interleave=True), seed=3)
+    last = max(n for n, name in enumerate(names(source), 1) if name == "content_block_start")
+    tail = faults.frames(faults.token_limit(source, after=last))[last:]
+    indexes = [faults.payload_of(frame).get("index") for frame in tail[:-2]]
+    assert len(indexes) > 1
+    assert indexes == sorted(indexes)
+
+
+def test_an_error_event_ends_the_stream() -> None:
+    outcome = judge(faults.error(synth.change_label(), after=12, type="rate_limit_error"))
+    assert outcome.state is State.INVALID
+    assert outcome.turn.facts.error == "rate_limit_error: Rate limit"
+
+
+def test_interleaving_keeps_each_block_in_order() -> None:
+    source = synth.parallel_tools()
+    mixed = faults.interleave(source, seed=1)
+
+    def block(of: Recording, index: int) -> list[bytes]:
+        found = faults.frames(of)
+        return [f.data for f in found if faults.payload_of(f).get("index") == index]
+
+    assert names(mixed) != names(source)
+    assert sorted(mixed.data) == sorted(source.data)
+    assert [block(mixed, n) for n in range(3)] == [block(source, n) for n in range(3)]
+
+
+def test_pings_for_ever_run_into_the_bound_on_seconds() -> None:
+    outcome = judge(faults.never_end(synth.change_label(), after=12))
+    assert outcome.state is State.INCOMPLETE
+    assert "seconds" in outcome.attempt.why
+
+
+def test_a_stall_moves_all_that_follows_and_a_burst_moves_it_together() -> None:
+    source = synth.change_label()
+    before, after = source.chunks[:12], source.chunks[12:]
+    stalled = faults.stall(source, 12, seconds=8.0)
+    assert stalled.chunks[:12] == before
+    late = [chunk.t for chunk in stalled.chunks[12:]]
+    assert late == pytest.approx([chunk.t + 8.0 for chunk in after])
+    together = faults.burst(source, 12)
+    assert together.chunks[:12] == before
+    assert {chunk.t for chunk in together.chunks[12:]} == {source.chunks[-1].t}
+    assert stalled.data == together.data == source.data
+
+
+# --- One event a line -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Recording:
+    """The running example as a file of one JSON event a line."""
+    recording.write(synth.change_label(), tmp_path / "x.jsonl")
+    return recording.read(tmp_path / "x.jsonl")
+
+
+LINE_FAULTS: dict[str, tuple[Callable[[Recording], Recording], State]] = {
+    "skip": (lambda r: faults.skip(r, 20), State.INCOMPLETE),
+    "disconnect": (lambda r: faults.disconnect(r, 14), State.INCOMPLETE),
+    "error": (lambda r: faults.error(r, 14), State.INVALID),
+    "token_limit": (lambda r: faults.token_limit(r, 14), State.HELD),
+    "unknown": (lambda r: faults.unknown(r, 20), State.VALIDATED_PROPOSAL),
+    "interleave": (lambda r: faults.interleave(r), State.VALIDATED_PROPOSAL),
+    "index_gap": (lambda r: faults.index_gap(r, 1), State.INVALID),
+}
+
+
+@pytest.mark.parametrize("ended", [True, False], ids=["last line ended", "last line open"])
+@pytest.mark.parametrize("name", LINE_FAULTS)
+def test_faults_fit_a_file_of_one_event_a_line(lines: Recording, name: str, ended: bool) -> None:
+    act, state = LINE_FAULTS[name]
+    source = lines if ended else Recording.from_bytes(lines.data.rstrip(b"\n"))
+    broken = act(source)
+    assert len(faults.frames(lines)) == 20
+    assert judge(broken).state is state
+    assert b"event:" not in broken.data
