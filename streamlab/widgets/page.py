@@ -1,0 +1,157 @@
+"""The Stepper without Jupyter: one HTML file to send, which still scrubs.
+
+`page` wraps the live view's own module, its style and one trace into a single file that works from
+`file://`: no network, no kernel, no other file. A recording comes from a stranger: in the page it
+is JSON inside a data block, with every character escaped that could end the block, under a policy
+that lets nothing run but the view, by its hash.
+
+Read next: `stepper.py`, the same view with Python behind it; `still.py`, the same trace as a table.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from streamlab.widgets.still import escape, html
+
+__all__ = ["machine", "module", "page", "slim", "style", "to_text"]
+
+HERE = Path(__file__).parent
+
+#: What stands in for Jupyter: the view asks of its model nothing but these five.
+SHIM = """
+const read = (id) => JSON.parse(document.getElementById(id).textContent);
+const state = { trace: document.getElementById("trace").textContent, machine: read("machine"),
+  step: read("step"), answer: {}, live: false };
+const model = { get: (name) => state[name], set: (name, value) => { state[name] = value; },
+  on() {}, off() {}, save_changes() {} };
+render({ model, el: document.getElementById("view") });
+const stepper = document.querySelector(".sl-stepper");
+document.addEventListener("keydown", (event) => { // nothing else on this page wants the keys
+  if (!stepper.contains(event.target)) stepper.dispatchEvent(new KeyboardEvent("keydown", event));
+});
+"""
+
+PAGE_STYLE = """
+:root { color-scheme: light dark; }
+body { margin: 0; padding: 20px; background: Canvas; color: CanvasText; }
+#view { max-width: 1240px; margin: 0 auto; }
+"""
+
+TEMPLATE = """<!doctype html>
+<html lang="en" class="sl-page">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src {style_hash}; \
+script-src {script_hash}; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main id="view"></main>
+<noscript>{still}</noscript>
+<script type="application/json" id="trace">{trace}</script>
+<script type="application/json" id="machine">{machine}</script>
+<script type="application/json" id="step">{step}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+#: In a data block these could end it, open another, or (the last two) end a line of script.
+ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+
+
+@cache
+def module() -> str:
+    """Join the view's files into one ES module; between them there is nothing to bundle."""
+    parts = ((HERE / name).read_text("utf-8") for name in ("steps.js", "stepper.js"))
+    return "".join(
+        line for part in parts for line in part.splitlines(keepends=True) if line[:7] != "import "
+    )
+
+
+@cache
+def style() -> str:
+    """Read the view's style."""
+    return (HERE / "stepper.css").read_text("utf-8")
+
+
+def to_text(value: Any) -> str:
+    """Write JSON that any browser reads; half of a character pair, which UTF-8 lacks, is U+FFFD."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:
+        loose = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return loose.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
+def machine() -> dict[str, Any]:
+    """Give the attempt's states and edges from its own table: no drawing can disagree with it."""
+    from streamlab.consumer.attempt import SAID, TABLE
+
+    states = [
+        {"name": state.name, "terminal": not TABLE.get(state), "said": SAID[state]}
+        for state in type(next(iter(TABLE)))
+    ]
+    edges = [
+        [state.name, given.value, after.name]
+        for state, row in TABLE.items()
+        for given, after in row.items()
+    ]
+    return {"states": states, "edges": edges}
+
+
+def slim(trace: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out of each step what says nothing new; the view fills it in again."""
+
+    def news(step: dict[str, Any], last: dict[str, Any]) -> dict[str, Any]:
+        same = [key for key in ("history", "said") if step.get(key) == last.get(key)]
+        dull = [key for key in ("verdicts", "problems", "injected", "ops") if not step.get(key)]
+        events = [{"type": event["type"]} for event in step.get("events", ())]
+        return {k: v for k, v in step.items() if k not in (*same, *dull)} | {"events": events}
+
+    def each(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [news(step, last) for step, last in zip(steps, [{}, *steps], strict=False)]
+
+    steps, ghost = trace["steps"], list(trace.get("ghost") or [])
+    kept = steps[-len(ghost) :] if ghost else []
+    if all(_alike(was, now) for was, now in zip(ghost, kept, strict=False)):
+        ghost = []  # what would have been still comes to pass: nothing was cut off
+    parting = trace.get("ghost_from") if ghost else None
+    return {**trace, "steps": each(steps), "ghost": each(ghost), "ghost_from": parting}
+
+
+def _alike(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    return all(a.get(key) == b.get(key) for key in ("kind", "name", "raw", "state"))
+
+
+def page(trace: Mapping[str, Any], title: str = "", *, step: int = 1) -> str:
+    """Make one self-contained HTML file of a trace (as `Trace.to_json` gives it)."""
+    title = title or str(trace.get("title") or "a recording")
+    script, look = module() + SHIM, style() + PAGE_STYLE
+    return TEMPLATE.format(
+        title=escape(title),
+        style=look,
+        style_hash=_hash(look),
+        script=script,
+        script_hash=_hash(script),
+        trace=to_text({**slim(trace), "title": title}).translate(ESCAPES),
+        machine=to_text(machine()).translate(ESCAPES),
+        step=step,
+        still=html(trace),
+    )
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -1,0 +1,376 @@
+"""The Stepper without a browser: what its buttons ask of Python, its still pictures, its lookup."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamlab.analysis.trace import Script, trace
+from streamlab.consumer.attempt import TABLE, TERMINAL
+from streamlab.consumer.workitem import policy_for
+from streamlab.errors import UsageError
+from streamlab.streams import faults, synth
+from streamlab.streams.recording import Chunk, Recording
+from streamlab.widgets import page, still
+from streamlab.widgets.stepper import Stepper
+
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)> \u2028 & \ud83d"
+SCRIPT = Script(synth.change_label(), policy=policy_for("ada"), prompt="Label W-7, please.")
+WHOLE, CUT = "VALIDATED_PROPOSAL", "INCOMPLETE"
+IDS = count()
+
+
+def asked(stepper: Stepper, action: Any, **more: Any) -> dict[str, Any]:
+    """Press a button, as a page does it; return what Python answers."""
+    stepper.set_state({"request": {"id": f"id-{next(IDS)}", "action": action, **more}})
+    assert stepper.answer["id"] == stepper.request["id"]
+    return dict(stepper.answer)
+
+
+def evil_trace() -> dict[str, Any]:
+    text = synth.answer([synth.Text((EVIL[:-1], "x" * 300)), synth.ToolCall(EVIL[:30], {})])
+    return trace(Script(text, prompt=EVIL)).to_json(EVIL)
+
+
+# --- Buttons --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("action", "more", "state", "code"),
+    [
+        ("disconnect", {"ending": "eof"}, CUT, "disconnect(after=9, ending='eof')"),
+        ("disconnect", {"ending": "cut"}, CUT, "disconnect(after=9, ending='cut')"),
+        ("disconnect", {"ending": "reset"}, CUT, "disconnect(after=9, ending='reset')"),
+        ("disconnect", {"ending": "timeout"}, CUT, "disconnect(after=9, ending='timeout')"),
+        ("cancel", {}, "ABORTED", "cancel(after=9)"),
+        ("error", {}, "INVALID", "error(after=9, type='overloaded_error')"),
+        ("token_limit", {}, "HELD", "token_limit(after=9)"),
+        ("redeliver", {}, WHOLE, "redeliver(frame=9)"),
+        ("late", {}, WHOLE, "late(after=9)"),
+        ("unknown", {}, WHOLE, "unknown(after=9)"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "".join(value.values()),
+)
+def test_each_button_is_one_line_of_python(
+    action: str, more: dict[str, str], state: str, code: str
+) -> None:
+    stepper = Stepper(SCRIPT)
+    answer = asked(stepper, action, after=9, **more)
+    assert (answer["ok"], answer["code"]) == (True, f"trace(script.{code})")
+    by_hand = eval(answer["code"], {"trace": trace, "script": SCRIPT})
+    assert by_hand.attempt.state == stepper.folded.attempt.state == state
+    assert [s.raw for s in by_hand.steps] == [s.raw for s in stepper.folded.steps]
+    assert stepper.step == 10  # where the new trace differs first
+    assert state in answer["text"]
+
+
+@pytest.mark.parametrize(
+    ("step", "asking", "says"),
+    [
+        (22, {"action": "disconnect"}, "step 22 is no frame but 'gates'"),
+        (22, {"action": "redeliver"}, "step 22 is no frame but 'gates'"),
+        (9, {"action": "disconnect", "ending": "nicely"}, "nicely"),
+        (9, {"action": "undo"}, "nothing to undo"),
+        (9, {"action": "redo"}, "nothing to redo"),
+        (9, {"action": "reset"}, "nothing was injected"),
+        (9, {"action": "cancel", "after": 23}, "this trace has steps 1 to 22"),
+        (9, {"action": "cancel", "after": 0}, "this trace has steps 1 to 22"),
+        (9, {"action": "__init__"}, "'__init__' is none of disconnect, cancel"),
+        (9, {"action": ["save"]}, "['save'] is none of disconnect, cancel"),
+        (9, {}, "None is none of disconnect, cancel"),
+    ],
+    ids=lambda value: json.dumps(value) if isinstance(value, dict) else None,
+)
+def test_what_makes_no_sense_is_answered_and_changes_nothing(
+    step: int, asking: dict[str, Any], says: str
+) -> None:
+    stepper = Stepper(SCRIPT)
+    stepper.goto(step)
+    before = stepper.trace
+    answer = asked(stepper, asking.pop("action", None), **asking)
+    assert not answer["ok"]
+    assert says in answer["text"]
+    assert (stepper.trace, stepper.step, stepper.script) == (before, step, SCRIPT)
+
+
+def test_after_the_end_a_cancellation_and_a_late_callback_still_come() -> None:
+    stepper = Stepper(SCRIPT)
+    stepper.goto(22)
+    assert stepper.cancel().attempt.state == "ABORTED"
+    assert stepper.late().attempt.state == "ABORTED"
+    assert stepper.folded.steps[-1].kind == "late"
+
+
+def test_undo_redo_and_reset_move_between_whole_scripts() -> None:
+    stepper = Stepper(SCRIPT)
+    stepper.goto(9)
+    stepper.unknown()
+    stepper.goto(14)
+    stepper.disconnect("reset")
+    changed = stepper.script
+    assert changed.code == "script.unknown(after=9).disconnect(after=14, ending='reset')"
+    assert asked(stepper, "undo")["code"] == "stepper.undo()"
+    assert (stepper.script.code, stepper.step) == ("script.unknown(after=9)", 14)
+    stepper.undo()
+    assert (stepper.script, stepper.step) == (SCRIPT, 9)
+    assert [stepper.answer[name] for name in ("undo", "redo", "reset")] == [False, True, False]
+    stepper.redo()
+    stepper.redo()
+    assert stepper.script == changed
+    stepper.reset()
+    assert stepper.script is SCRIPT
+    stepper.undo()
+    assert stepper.script == changed
+
+
+def test_a_new_change_forgets_what_was_undone() -> None:
+    stepper = Stepper(SCRIPT)
+    stepper.unknown()
+    stepper.undo()
+    stepper.error()
+    with pytest.raises(UsageError, match="nothing to redo"):
+        stepper.redo()
+
+
+def test_an_answer_comes_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    stepper = Stepper(SCRIPT)
+    sent: list[set[str]] = []
+    monkeypatch.setattr(stepper, "send_state", lambda key=None: sent.append(set(key)))
+    stepper.disconnect(after=9)
+    assert sent == [{"trace", "step", "answer"}]
+
+
+@pytest.mark.parametrize(("wanted", "shown"), [(-3, 1), (0, 1), (14, 14), (23, 22), (10**9, 22)])
+def test_the_step_stays_within_the_trace(wanted: int, shown: int) -> None:
+    stepper = Stepper(SCRIPT)
+    stepper.set_state({"step": wanted})
+    assert stepper.step == shown
+    if wanted != shown:
+        with pytest.raises(UsageError, match="steps 1 to 22"):
+            stepper.goto(wanted)
+
+
+def test_a_recording_alone_is_enough_and_an_empty_one_has_one_step() -> None:
+    assert Stepper(SCRIPT.recording).folded.attempt.state == WHOLE
+    stepper = Stepper(Recording())
+    assert len(stepper.folded.steps) == 1
+    assert "step 1 of 1, INCOMPLETE" in repr(stepper)
+
+
+# --- The machine and the trace that the view gets -------------------------------------------------
+
+
+def test_the_machine_is_the_table() -> None:
+    machine = page.machine()
+    assert {s["name"] for s in machine["states"] if s["terminal"]} == {s.value for s in TERMINAL}
+    edges = [(a.value, i.value, b.value) for a, row in TABLE.items() for i, b in row.items()]
+    assert [tuple(edge) for edge in machine["edges"]] == edges
+
+
+def test_only_what_was_cut_off_is_a_ghost() -> None:
+    stepper = Stepper(SCRIPT)
+
+    def ghost(**_: Any) -> int:
+        size = len(json.loads(stepper.trace)["ghost"])
+        stepper.undo()
+        return size
+
+    assert ghost(made=stepper.disconnect(after=9)) == 13
+    assert ghost(made=stepper.unknown(after=9)) == 0
+    assert ghost(made=stepper.redeliver(9)) == 0
+    assert ghost(made=stepper.token_limit(after=9)) == 13  # the last step is the gates' again, HELD
+
+
+def test_half_of_a_character_pair_can_be_sent() -> None:
+    assert json.loads(page.to_text({"a": "x\ud83dy"}))["a"].strip("xy") == "\ufffd" * 3
+
+
+# --- Standing still -------------------------------------------------------------------------------
+
+
+def test_the_text_is_the_same_every_time_and_says_what_matters() -> None:
+    first, second = Stepper(SCRIPT, "a call"), Stepper(SCRIPT, "a call")
+    assert repr(first) == repr(second)
+    first.disconnect(after=14)
+    assert repr(first).splitlines()[0] == "Stepper: a call: step 15 of 15, INCOMPLETE"
+    assert repr(first).splitlines()[-1].strip() == "8 steps were cut off"
+    assert "0x" not in repr(first)
+    assert max(map(len, repr(first).splitlines())) < 125
+
+
+def test_the_text_holds_nothing_that_a_terminal_acts_on() -> None:
+    stepper = Stepper(SCRIPT, "\x1b[31mred\u202e\ud83d\n\x07")
+    assert repr(stepper).startswith("Stepper: \ufffd[31mred\ufffd\ufffd \ufffd: step 1")
+
+
+def test_a_notebook_gets_the_view_the_text_and_the_tables() -> None:
+    stepper = Stepper(SCRIPT)
+    data, _ = stepper._repr_mimebundle_()
+    kinds = ["application/vnd.jupyter.widget-view+json", "text/html", "text/plain"]
+    assert sorted(data) == kinds
+    assert data["text/plain"] == repr(stepper)
+    again, _ = Stepper(SCRIPT)._repr_mimebundle_()
+    assert again["text/html"] == data["text/html"]
+
+
+@pytest.mark.parametrize("kind", ["html", "page"])
+def test_nothing_of_a_recording_can_become_markup(kind: str) -> None:
+    written = {"html": still.html, "page": page.page}[kind](evil_trace())
+    written.encode("utf-8")  # no half pair is left
+    assert "<img" not in written
+    assert "<script>alert" not in written
+    assert written.count("</script>") == {"html": 0, "page": 4}[kind]
+    blocks = re.findall(r'<script type="application/json" id="trace">(.*?)</script>', written, re.S)
+    assert all("onerror=alert(1)" in block and "<" not in block for block in blocks)
+
+
+def test_a_page_lets_only_its_own_module_and_style_run() -> None:
+    written = page.page(evil_trace())
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', written)
+    assert policy
+    assert policy[1].startswith("default-src 'none'; ")
+
+    def hashed(tag: str) -> str:
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag.split()[0]}>", written, re.S)
+        return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+    assert f"style-src 'sha256-{hashed('style')}'; " in policy[1]
+    assert "script-src 'sha256-" + hashed('script type="module"') + "'; " in policy[1]
+    assert "unsafe" not in policy[1]
+
+
+def test_a_page_names_no_address_and_is_small() -> None:
+    written = page.page(trace(Recording()).to_json("empty"))
+    addresses = set(re.findall(r"(?:https?:)?//[\w.-]+\.\w+[\w/.]*", written))
+    assert addresses == {"http://www.w3.org/2000/svg"}  # the name of a vocabulary, never fetched
+    assert not re.search(r"\b(src=|href|@import|import\(|fetch\(|url\()", written)
+    assert len(written.encode()) < 100_000
+
+
+def test_saving_writes_the_step_in_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stepper = Stepper(SCRIPT, "A call, cut!")
+    stepper.disconnect(after=9)
+    stepper.save(tmp_path / "x.html")
+    written = (tmp_path / "x.html").read_text("utf-8")
+    assert 'id="step">10<' in written
+    monkeypatch.chdir(tmp_path)
+    assert asked(stepper, "save")["code"] == "stepper.save('a-call-cut.html')"
+    assert asked(stepper, "save")["text"] == "saved as a-call-cut-2.html"
+    assert (tmp_path / "a-call-cut-2.html").read_text("utf-8") == written
+
+
+# --- The lookup, run by node ----------------------------------------------------------------------
+
+NODE = """
+import { indexTrace, viewAt, visible, cutsIn, clip } from "./steps.mjs";
+let input = "";
+for await (const piece of process.stdin) input += piece;
+const { traces, texts } = JSON.parse(input);
+const views = traces.map((trace) => {
+  const index = indexTrace(trace);
+  return index.steps.map((step, i) => {
+    const { parts, history, said, verdicts } = viewAt(index, i + 1);
+    const shown = parts.map(({ id, kind, text, status }) => [id, kind, text, status]);
+    return { parts: shown, history, said, verdicts, cuts: cutsIn(step, index.chunks) };
+  });
+});
+const indexes = traces.map(indexTrace);
+const lanes = indexes.map(({ parts }) => parts.map(({ id, lane }) => [id, lane]));
+const ghosts = indexes.map(({ ghostParts }) => ghostParts.map(({ from, to }) => [from, to]));
+const signs = texts.map((text) => visible(text).map(({ text, sign }) => sign ?? text));
+const clipped = clip("abcdef\\u202e", 3, true);
+console.log(JSON.stringify({ views, lanes, ghosts, signs, clipped }));
+"""
+
+
+def looked_up(folder: Path, traces: list[dict[str, Any]], texts: list[str]) -> dict[str, Any]:
+    """Let the view's own lookup answer, at every step of every trace."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no node here; the browser tests run the same module")
+    shutil.copy(page.HERE / "steps.js", folder / "steps.mjs")
+    (folder / "ask.mjs").write_text(NODE, "utf-8")
+    done = subprocess.run(
+        [node, "ask.mjs"],
+        cwd=folder,
+        input=page.to_text({"traces": traces, "texts": texts}).encode(),
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    return dict(json.loads(done.stdout))
+
+
+def test_the_views_lookup_agrees_with_python_at_every_step(tmp_path: Path) -> None:
+    recordings = [synth.random_answer(seed)[1] for seed in range(40)]
+    recordings += [faults.disconnect(synth.parallel_tools(), 12, "cut"), synth.thinking_then_tool()]
+    traces = [trace(recording) for recording in recordings]
+    whole = [each.to_json() for each in traces]
+    found = looked_up(tmp_path, [page.slim(each) for each in whole], [])["views"]
+    for folded, given, views in zip(traces, whole, found, strict=True):
+        judged = 0
+        for step, sent, view in zip(folded.steps, given["steps"], views, strict=True):
+            shown = [(s.id, s.kind, s.text, s.status) for s in step.turn.segments]
+            shown = [(i, k, t.encode("utf-8", "replace").decode(), s) for i, k, t, s in shown]
+            assert [tuple(part) for part in view["parts"]] == shown
+            assert (view["history"], view["said"]) == (sent["history"], sent["said"])
+            judged = len(step.verdicts) or judged
+            assert len(view["verdicts"]) == judged
+
+
+def test_the_view_marks_where_a_read_began_inside_a_frame(tmp_path: Path) -> None:
+    data = synth.greeting(style=synth.Style(ascii=False)).data.replace(b"Hello", "Héllo €".encode())
+    recording = Recording(tuple(Chunk(None, data[i : i + 37]) for i in range(0, len(data), 37)))
+    stepper = Stepper(recording)
+    given = json.loads(stepper.trace)
+    (views,) = looked_up(tmp_path, [given], [])["views"]
+    marked = 0
+    for step, view in zip(given["steps"], views, strict=True):
+        for position, chunk in view["cuts"]:
+            marked += 1
+            before = len(step["raw"][:position].encode())
+            assert step["start"] + before == given["chunks"][chunk - 1]
+    assert marked > 10
+
+
+def test_characters_that_nobody_sees_get_a_sign(tmp_path: Path) -> None:
+    texts = ["a\r\n\0b", "\ufeffdata", "x\u202ey", "né 你"]
+    found = looked_up(tmp_path, [], texts)
+    signs = [["a", "CR", "LF", "NUL", "b"], ["BOM", "data"], ["x", "U+202E", "y"], ["né 你"]]
+    assert found["signs"] == signs
+    assert found["clipped"] == {"text": "ef⟨U+202E⟩", "note": "7 characters; the last 3 are drawn"}
+
+
+def test_interleaved_segments_get_lanes_and_hostile_names_are_only_names(tmp_path: Path) -> None:
+    def step(*ops: list[Any]) -> dict[str, Any]:
+        return {"ops": list(ops), "state": "PREVIEW"}
+
+    hostile = {
+        "steps": [
+            step(["start", "__proto__", "text", None, None, False], ["constructor", "x"]),
+            step(["start", "toString", "tool_call", "t", "c", False]),
+            step(["append", "__proto__", "a"], ["append", "nobody", "b"]),
+            step(["stop", "__proto__", "ready", None]),
+            step(["start", "third", "text", None, None, False]),
+        ],
+        "ghost": [],
+    }
+    found = looked_up(tmp_path, [hostile], [])
+    assert found["lanes"] == [[["__proto__", 0], ["toString", 1], ["third", 0]]]
+    assert found["views"][0][2]["parts"][0] == ["__proto__", "text", "a", "streaming"]
+
+
+def test_the_ghost_is_drawn_behind_the_last_real_step(tmp_path: Path) -> None:
+    stepper = Stepper(SCRIPT)
+    stepper.disconnect(after=14)  # 15 steps; the call would have gone on for 4 more
+    (ghosts,) = looked_up(tmp_path, [json.loads(stepper.trace)], [])["ghosts"]
+    assert ghosts == [[16, 19]]
