@@ -86,8 +86,8 @@ def _started(step: Step, event: e.SegmentStarted) -> str:
 
 
 def _stopped(step: Step, event: e.SegmentStopped) -> str:
-    segment = next(s for s in step.turn.segments if s.id == event.segment)
-    if segment.kind != "tool_call":
+    segment = step.turn.find(event.segment)
+    if segment is None or segment.kind != "tool_call":
         return f"Block {event.segment} is whole; the answer is not"
     if segment.error:
         return f"Block {event.segment} is whole, but its input does not parse: {segment.error}"

@@ -1,21 +1,29 @@
 """One pass over a recording: what happened, and what it is worth.
 
 `judge` keeps only where the way ends, in bounded memory; `trace.py` keeps every step of the same
-way, and a test holds the two to the same answer.
+way, and a test holds the two to the same answer. Who needs more of the way watches it: a picture
+(`timeline.py`), a progress bar.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
+from streamlab.analysis.meter import Meter
+from streamlab.analysis.metrics import Metrics
 from streamlab.consumer.attempt import Attempt, State
 from streamlab.consumer.consumer import Consumer
 from streamlab.consumer.gates import EFFECT, Policy, Proposal, Verdict
 from streamlab.consumer.turn import Turn
-from streamlab.streams.recording import Recording, RecordingFile
-from streamlab.wire.reader import BOUNDS, Bounds
+from streamlab.streams.recording import Chunk, Recording, RecordingFile
+from streamlab.wire.reader import BOUNDS, Bounds, Read
 
-__all__ = ["Outcome", "judge"]
+__all__ = ["Outcome", "Watch", "judge"]
+
+#: Is told each read, and what it stated; the last call has no bytes, and the time of the end.
+Watch = Callable[[Chunk, list[Read]], object]
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -29,6 +37,13 @@ class Outcome(msgspec.Struct, frozen=True):
     bytes: int
     verdicts: tuple[Verdict, ...] = ()
     proposals: tuple[Proposal, ...] = ()  #: what may be committed: only in VALIDATED_PROPOSAL
+    metrics: Metrics | None = None  #: None where the recording has no times
+    truncated: str = ""  #: where its file stops short, if it does
+
+    @property
+    def complete(self) -> bool:
+        """Whether the answer is whole, whatever the state."""
+        return self.turn.complete
 
     @property
     def state(self) -> State:
@@ -41,6 +56,7 @@ def judge(
     policy: Policy = EFFECT,
     wire: str | None = None,
     bounds: Bounds = BOUNDS,
+    watch: Watch | None = None,
 ) -> Outcome:
     """Consume a recording to its end.
 
@@ -48,12 +64,18 @@ def judge(
     """
     source = recording.header if isinstance(recording, RecordingFile) else recording
     chunks = recording if isinstance(recording, RecordingFile) else recording.chunks
-    consumer = Consumer(wire or source.wire, policy, bounds)
-    for t, data in chunks:
-        consumer.feed(data, t)
+    consumer, meter = Consumer(wire or source.wire, policy, bounds), Meter()
+    for chunk in chunks:
+        reads = consumer.feed(chunk.data, chunk.t)
+        meter.feed(chunk.t, reads)
+        if watch is not None:
+            watch(chunk, reads)
         if consumer.finished:
             break
     consumer.end(recording.ending)
+    meter.end(recording.end_t, consumer.last_words)
+    if watch is not None:
+        watch(Chunk(meter.now, b""), consumer.last_words)
     reader = consumer.reader
     return Outcome(
         consumer.attempt,
@@ -64,4 +86,6 @@ def judge(
         reader.bytes,
         consumer.verdicts,
         consumer.proposals,
+        meter.metrics(consumer.turn.complete),
+        recording.truncated if isinstance(recording, RecordingFile) else "",
     )

@@ -181,14 +181,17 @@ class Trace(msgspec.Struct, frozen=True):
 
     @property
     def cut_off(self) -> tuple[Step, ...]:
-        """The steps that the last change of the script took away: what would have been."""
+        """The steps that the last change of the script took away: what would have been.
+
+        Empty where all of it still comes to pass, as after an unknown event.
+        """
         before = self.script.before
         if before is None:
             return ()
-        old = trace(before).steps
-        pairs = zip(old, self.steps, strict=False)
-        same = next((n for n, (a, b) in enumerate(pairs) if _differ(a, b)), 0)
-        return old[same:] if same or _differ(old[0], self.steps[0]) else ()
+        old, new = trace(before).steps, self.steps
+        start = _alike(old, new)
+        left = old[start:]
+        return left[: len(left) - _alike(left[::-1], new[start:][::-1])]
 
     def to_json(self, title: str = "") -> dict[str, Any]:
         """The trace as plain JSON, as the views read it."""
@@ -200,8 +203,14 @@ class Trace(msgspec.Struct, frozen=True):
         return f"Trace({len(self.steps)} steps, {self.attempt.state})"
 
 
-def _differ(a: Step, b: Step) -> bool:
-    return (a.kind, a.raw, a.name) != (b.kind, b.raw, b.name)
+def _alike(old: tuple[Step, ...], new: tuple[Step, ...]) -> int:
+    """How many steps, from the first on, came the same and led to the same state."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((n for n, (a, b) in pairs if _looks(a) != _looks(b)), min(len(old), len(new)))
+
+
+def _looks(step: Step) -> tuple[str, str, bytes, State]:
+    return (step.kind, step.name, step.raw, step.attempt.state)
 
 
 def trace(script: Script | Recording) -> Trace:
@@ -313,7 +322,7 @@ class _Tracer:
     ) -> Step:
         self.n += 1
         first = self.at if start is None else start
-        chunk = bisect_left(self.read_ends, self.at) if frame is not None else None
+        chunk = bisect_left(self.read_ends, frame.end) if frame is not None else None
         if chunk is not None and t is None:
             t = self.script.recording.chunks[chunk].t
         step = Step(

@@ -6,11 +6,14 @@ applied in order; nothing grows with the square of the length.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from streamlab.consumer.attempt import State
 from streamlab.consumer.gates import GATES
 from streamlab.consumer.turn import Segment, Turn
+from streamlab.streams.recording import Chunk
 from streamlab.wire import events as e
 
 if TYPE_CHECKING:
@@ -32,12 +35,18 @@ def trace_json(trace: Trace, title: str = "") -> dict[str, Any]:
         "title": title or trace.script.recording.note,
         "wire": trace.wire,
         "bytes": trace.steps[-1].end,
+        "chunks": [end - len(data) for end, (_, data) in _read_ends(trace)],
         "code": f"trace({trace.script.code})",
         "gate_names": list(GATES),
         "steps": [_step(step, prompt) for step in trace.steps],
         "ghost": [_step(step, prompt) for step in ghost],
         "ghost_from": ghost[0].n if ghost else None,
     }
+
+
+def _read_ends(trace: Trace) -> Iterator[tuple[int, Chunk]]:
+    chunks = trace.script.recording.chunks
+    return zip(accumulate(len(chunk.data) for chunk in chunks), chunks, strict=True)
 
 
 def _step(step: Step, prompt: str) -> dict[str, Any]:
@@ -96,7 +105,7 @@ def _ops(step: Step) -> list[list[Any]]:
         elif isinstance(event, (e.TextDelta, e.ThinkingDelta, e.InputDelta)):
             ops.append(["append", event.segment, event.text])
         elif isinstance(event, e.SegmentStopped):
-            segment = next((s for s in step.turn.segments if s.id == event.segment), None)
+            segment = step.turn.find(event.segment)
             if segment is not None:
                 ops.append(["stop", event.segment, segment.status, segment.input])
         elif isinstance(event, (e.SignatureDelta, e.Attached)):

@@ -44,6 +44,7 @@ class Consumer:
         self.attempt: Attempt = Attempt()
         self.ending: str | None = None
         self.verdicts: tuple[Verdict, ...] = ()
+        self.last_words: list[Read] = []  #: what the end itself left to report
 
     @property
     def finished(self) -> bool:
@@ -57,15 +58,20 @@ class Consumer:
         return proposals(self.turn) if ready else ()
 
     def feed(self, data: bytes, t: float | None = None) -> list[Read]:
-        """Take the bytes of one read, `t` seconds after the request; return what they stated."""
+        """Take the bytes of one read, `t` seconds after the request; return what they stated.
+
+        What comes after the end is late: it states nothing to an attempt that the gates have seen.
+        """
+        if self.ending is not None:
+            return []
         reads = self.reader.over_time(t) if t is not None else []
         return self._take(reads + self.reader.feed(data) if reads else self.reader.feed(data))
 
     def end(self, ending: str = "eof") -> Attempt:
         """Say how the transport stopped; return where the attempt is after the gates."""
         if self.ending is None:
+            self.last_words = self._take(self.reader.end(ending))
             self.ending = ending
-            self._take(self.reader.end(ending))
             if self.attempt.state is State.MESSAGE_COMPLETE:
                 self.settle()
         return self.attempt

@@ -187,18 +187,24 @@ def schema_error(schema: Mapping[str, Any], value: Any) -> str:
 
     validator = validator_for(schema)(schema, registry=Registry())  # never fetches a reference
     try:
-        worst = next(iter(sorted(validator.iter_errors(value), key=str)), None)
-    except RecursionError:
-        return "nested too deeply to be checked"
+        wrong = next(validator.iter_errors(value), None)
+    except (RecursionError, OverflowError) as why:  # a schema that refers to itself; 10**400 / 0.5
+        return f"it cannot be checked: {why}"
     except Unresolvable as why:
         raise UsageError(f"the schema refers to something that it does not hold: {why}") from None
-    return f"at {worst.json_path}: {worst.message[:300]}" if worst else ""
+    return f"at {wrong.json_path}: {wrong.message[:300]}" if wrong else ""
 
 
-def _check_schema(name: str, schema: Mapping[str, Any]) -> None:
+def _check_schema(name: str, schema: Any) -> None:
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import validator_for
 
+    if not isinstance(schema, (Mapping, bool)):
+        raise UsageError(f"the schema of tool {name!r} is a {type(schema).__name__}, not an object")
+    draft = schema.get("$schema") if isinstance(schema, Mapping) else None
+    known = isinstance(draft, str) and validator_for({"$schema": draft}, default=None)
+    if draft is not None and not known:
+        raise UsageError(f"the schema of tool {name!r} follows {draft!r}, a draft not known here")
     try:
         validator_for(schema).check_schema(schema)
     except SchemaError as why:

@@ -88,7 +88,7 @@ class Segment(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def attached(self) -> dict[str, Any]:
-        """What else came with the segment; a name that came more than once has a list."""
+        """What else came with the segment: citations in a list, of others the latest value."""
         found: dict[str, Any] = {}
         for name, value in _items(self.more):
             if name == "citation":
@@ -145,6 +145,14 @@ class Turn(msgspec.Struct, frozen=True, eq=False):
     def segments(self) -> tuple[Segment, ...]:
         """All segments, in the order in which they started."""
         return tuple(sorted([*_items(self.closed), *self.open], key=lambda s: s.position))
+
+    def find(self, segment_id: str) -> Segment | None:
+        """The segment with an id, looked for among the open ones, then from the last closed on."""
+        found, chain = _find(self, segment_id), self.closed
+        while found is None and chain is not None:
+            chain, closed = chain
+            found = closed if closed.id == segment_id else None
+        return found
 
     @property
     def complete(self) -> bool:
@@ -237,13 +245,14 @@ def _finished(segment: Segment) -> Segment:
     """The segment at its end: a tool's input is parsed now, once."""
     if segment.kind != "tool_call":
         return msgspec.structs.replace(segment, status="ready")
+    text = segment.text
     try:
-        value = parse(segment.text) if segment.text.strip() else {}
+        value = parse(text, halves=False) if text.strip() else {}
     except NotJSON as why:
         return msgspec.structs.replace(segment, status="error", error=str(why))
     if not isinstance(value, dict):
-        text = f"it is a {type(value).__name__}, not an object"
-        return msgspec.structs.replace(segment, status="error", error=text)
+        what = f"it is a {type(value).__name__}, not an object"
+        return msgspec.structs.replace(segment, status="error", error=what)
     return msgspec.structs.replace(segment, status="ready", input=value)
 
 
@@ -275,8 +284,8 @@ def _stop_reason(turn: Turn, event: StopReported) -> Turn:
         turn,
         stop_reason=event.reason,
         raw_stop_reason=event.raw,
-        stop_sequence=event.sequence,
-        stop_details=event.details,
+        stop_sequence=event.sequence or turn.facts.stop_sequence,  # a later null takes nothing back
+        stop_details=event.details or turn.facts.stop_details,
     )
 
 
@@ -318,7 +327,8 @@ def _ambiguous(turn: Turn, event: Ambiguous) -> Turn:
 
 
 def _bound(turn: Turn, event: BoundExceeded) -> Turn:
-    text = f"the stream ran over the bound of {event.limit:g} {event.bound} (found {event.found:g})"
+    bound = f"{event.limit:,.10g} {event.bound}"
+    text = f"the stream ran over the bound of {bound} (found {event.found:,.10g})"
     return _problem(turn, Problem("bound", "warning", text, event.at))
 
 

@@ -48,7 +48,9 @@ def policy_for(actor: str, items: dict[str, WorkItem] | None = None) -> Policy:
         return f"{item.id} is labelled that already" if item.label == call.input["label"] else ""
 
     def authorise(call: Proposal) -> str:
-        owner = known[call.input["item"]].owner
-        return "" if owner == actor else f"{call.input['item']} belongs to {owner}, not to {actor}"
+        item = known.get(call.input["item"])
+        if item is None:  # asked again before the commit, when much may have changed
+            return f"there is no work item {call.input['item']}"
+        return "" if item.owner == actor else f"{item.id} belongs to {item.owner}, not to {actor}"
 
     return Policy(EFFECT.accept, TOOLS, rule, authorise)

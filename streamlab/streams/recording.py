@@ -16,6 +16,7 @@ import binascii
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -23,6 +24,8 @@ import msgspec
 
 from streamlab.errors import UsageError, WireError
 from streamlab.wire.events import ENDINGS
+from streamlab.wire.jsonl import JSONLinesDecoder, is_json_lines
+from streamlab.wire.payload import NotJSON, parse
 from streamlab.wire.sse import SSEDecoder
 
 __all__ = ["WIRES", "Chunk", "Recording", "RecordingFile", "open_recording", "read", "write"]
@@ -34,6 +37,12 @@ READ_SIZE = 64 * 1024
 
 #: Longest line of a timed recording, in bytes; one chunk of a real network is far smaller.
 MAX_LINE = 64 * 1024 * 1024
+
+#: Seconds that a time in a recording stays below: three hundred years.
+MAX_SECONDS = 1e10
+
+#: What the first line of a timed recording holds.
+_MARK = b'"streamlab"'
 
 
 class Chunk(NamedTuple):
@@ -102,17 +111,22 @@ class RecordingFile:
         self.truncated = ""  #: where a timed recording stops short, if it does
         self._stream = stream
         first = stream.readline(READ_SIZE)
+        if _MARK in first and not first.endswith(b"\n"):  # a long note
+            first += stream.readline(MAX_LINE)
         header = _header(first, name)
         self.timed = header is not None
         self.header = header or Header()
         self._first = b"" if self.timed else first
 
     def __iter__(self) -> Iterator[Chunk]:
-        return self._timed_chunks() if self.timed else self._raw_chunks()
+        try:
+            yield from self._timed_chunks() if self.timed else self._raw_chunks()
+        except OSError as why:
+            raise WireError(_reason(why), self.name) from None
 
     def close(self) -> None:
         """Close the file (standard input stays open)."""
-        if self._stream is not sys.stdin.buffer:
+        if self.name != "-":
             self._stream.close()
 
     def __enter__(self) -> RecordingFile:
@@ -132,16 +146,18 @@ class RecordingFile:
         while line := self._stream.readline(MAX_LINE):
             number += 1
             where = f"{self.name}:{number}"
-            if not line.endswith(b"\n") and not _whole(line):
-                break
-            if ended:
-                raise WireError("a line after the end line", where)
             if not line.strip():
                 continue
+            if ended:
+                raise WireError("a line after the end line", where)
+            if len(line) >= MAX_LINE:
+                raise WireError(f"a line of more than {MAX_LINE} bytes", where)
+            if not line.endswith(b"\n") and not _whole(line):
+                break
             item = _json_line(line, where)
             t = _time(item, last, where)
             last = t if t is not None else last
-            if "end" in item:
+            if _one_of_three(item, where) == "end":
                 self.ending, self.end_t, ended = _ending(item["end"], where), t, True
             else:
                 yield Chunk(t, _payload(item, where))
@@ -158,7 +174,7 @@ def open_recording(path: str | os.PathLike[str]) -> RecordingFile:
     name = os.fspath(path)
     try:
         if name == "-":
-            return RecordingFile(sys.stdin.buffer, "-")
+            return RecordingFile(_standard_input(), "-")
         stream = open(name, "rb")  # noqa: SIM115 (RecordingFile closes it)
     except (OSError, ValueError) as why:
         raise WireError(_reason(why), name) from None
@@ -172,10 +188,7 @@ def open_recording(path: str | os.PathLike[str]) -> RecordingFile:
 def read(path: str | os.PathLike[str]) -> Recording:
     """Read a whole recording; `-` is standard input."""
     with open_recording(path) as file:
-        try:
-            chunks = tuple(file)
-        except OSError as why:
-            raise WireError(_reason(why), file.name) from None
+        chunks = tuple(file)
         head = file.header
         note = "; ".join(filter(None, (head.note, file.truncated)))
         return Recording(chunks, file.ending, head.wire, file.end_t, head.source, head.model, note)
@@ -198,6 +211,9 @@ def write(recording: Recording, path: str | os.PathLike[str]) -> None:
         part.replace(target)
     except OSError as why:
         raise UsageError(f"{target}: {_reason(why)}") from None
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def header_line(wire: str | None, source: str, model: str = "", note: str = "") -> bytes:
@@ -229,13 +245,17 @@ def _raw_form(recording: Recording) -> Iterable[bytes]:
 
 
 def _event_lines_form(recording: Recording) -> Iterable[bytes]:
-    for frame in SSEDecoder().feed(recording.data):
+    data, lines = recording.data, JSONLinesDecoder()
+    lined = is_json_lines(data)
+    frames = [*lines.feed(data), *lines.end()] if lined else SSEDecoder().feed(data)
+    for frame in frames:
         try:
-            yield msgspec.json.encode(msgspec.json.decode(frame.data)) + b"\n"
-        except msgspec.MsgspecError:
+            parse(frame.data)
+        except NotJSON:
             raise UsageError(
                 f"frame {frame.number} is not JSON, so it has no place in a .jsonl; write .sse"
             ) from None
+        yield frame.data.replace(b"\n", b" ") + b"\n"  # in JSON, a bare LF is only white space
 
 
 #: Longest suffix first: `.stream.jsonl` also ends in `.jsonl`.
@@ -253,7 +273,7 @@ def _line(item: dict[str, Any]) -> bytes:
 
 def _header(first: bytes, name: str) -> Header | None:
     """The header, if this is one of our own recordings; None for any other content."""
-    if b'"streamlab"' not in first or not first.lstrip(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+    if _MARK not in first or not first.lstrip(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
         return None
     where = f"{name}:1"
     item = _json_line(first.lstrip(b"\xef\xbb\xbf"), where)
@@ -291,7 +311,7 @@ def _time(item: dict[str, Any], last: float, where: str) -> float | None:
     t = item.get("t")
     if t is None:
         return None
-    if isinstance(t, bool) or not isinstance(t, (int, float)) or t < 0:
+    if isinstance(t, bool) or not isinstance(t, (int, float)) or not 0 <= t < MAX_SECONDS:
         raise WireError(f"t must be seconds since the request was sent, not {t!r}", where)
     if t < last:
         raise WireError(f"time runs backwards: {t} after {last}", where)
@@ -304,16 +324,27 @@ def _ending(word: Any, where: str) -> str:
     return str(word)
 
 
+def _one_of_three(item: dict[str, Any], where: str) -> str:
+    given = [key for key in ("data", "b64", "end") if item.get(key) is not None]
+    if len(given) != 1 or not isinstance(item[given[0]], str):
+        raise WireError('a line needs "data", "b64" or "end", one of the three, as text', where)
+    return given[0]
+
+
 def _payload(item: dict[str, Any], where: str) -> bytes:
-    data, b64 = item.get("data"), item.get("b64")
-    if isinstance(data, str) and b64 is None:
-        return data.encode("utf-8")
-    if isinstance(b64, str) and data is None:
-        try:
-            return base64.b64decode(b64, validate=True)
-        except (binascii.Error, ValueError) as why:
-            raise WireError(f"b64 is not base64 ({why})", where) from None
-    raise WireError('a chunk needs "data" (text) or "b64", one of the two', where)
+    if item.get("data") is not None:
+        return str(item["data"]).encode("utf-8")
+    try:
+        return base64.b64decode(item["b64"], validate=True)
+    except (binascii.Error, ValueError) as why:
+        raise WireError(f"b64 is not base64 ({why})", where) from None
+
+
+def _standard_input() -> IO[bytes]:
+    stream: IO[bytes] | None = getattr(sys.stdin, "buffer", None)
+    if stream is None:
+        raise WireError("there is no standard input", "-")
+    return stream
 
 
 def _reason(why: Exception) -> str:

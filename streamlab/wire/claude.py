@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar, Literal, TypeGuard
 
 import msgspec
 
@@ -29,7 +29,6 @@ from .events import (
     MessageCompleted,
     MessageStarted,
     Problem,
-    ProviderError,
     SegmentStarted,
     SegmentStopped,
     Severity,
@@ -106,12 +105,13 @@ class _Thinking(
     text: str
 
 
-class _Delta(msgspec.Struct, tag="content_block_delta", gc=False, forbid_unknown_fields=True):
+class _Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """Nine frames in ten are this shape; decoding straight into it is four times as fast as a dict.
 
     Whatever does not fit (another event, an unknown field, a wrong type) takes the general way.
     """
 
+    type: Literal["content_block_delta"]  # not a tag: where there is only one, it may be missing
     index: int
     delta: _Text | _Input | _Thinking
 
@@ -169,7 +169,6 @@ class ClaudeReader:
                 return self._read_any(frame)
             block = self._open.get(delta.index)
             if block is not None and type(delta.delta) is block.hot and self._stop_reason is None:
-                block.fragments = True
                 return (block.make(block.segment, delta.delta.text),)
         return self._read_any(frame)
 
@@ -193,19 +192,16 @@ class ClaudeReader:
             payload = parse(frame.data)
         except NotJSON as why:
             return self._not_json(frame, why)
-        if not isinstance(payload, dict):
-            return (self._fault("not-an-object", "the data is JSON but not an object", frame),)
         error = error_in(payload, frame)
         if error:
             return (error,)
-        name = payload.get("type")
+        if not isinstance(payload, dict):
+            return (self._fault("not-an-object", "the data is JSON but not an object", frame),)
+        name = payload.get("type", frame.event)
         read = self.EVENTS.get(name) if isinstance(name, str) else None
-        habits = self._name_habits(frame, name)
+        habits = self._name_habits(frame, payload)
         if read is None:
-            return (
-                *habits,
-                Unknown(str(name or frame.event or "no type"), frame.number),
-            )
+            return (*habits, Unknown(str(name or "no type")[:200], frame.number))
         events = self._after_end(frame, name) if self.completed else read(self, payload, frame)
         return (*habits, *events)
 
@@ -215,16 +211,21 @@ class ClaudeReader:
             return (KeepAlive(),)
         if text == "[DONE]":
             return self._habit("done-marker", "note", "[DONE] means nothing on this wire", frame)
-        if frame.event == "error":
-            return (ProviderError("error", text[:500] or "no message", frame.number),)
+        error = error_in(None, frame)
+        if error:
+            return (error,)
         return (self._fault("not-json", f"the data is not JSON: {why}", frame),)
 
-    def _name_habits(self, frame: Frame, name: Any) -> tuple[Event, ...]:
+    def _name_habits(self, frame: Frame, payload: dict[str, Any]) -> tuple[Event, ...]:
+        name = payload.get("type")
         if not self.named or frame.event == name:
             return ()
         if not frame.event:
             text = "frames without an event name (the official SDK drops them)"
             return self._habit("unnamed-event", "warning", text, frame)
+        if "type" not in payload:
+            text = f"a payload without a type under {frame.event!r}; the event's name counts"
+            return self._habit("no-type", "warning", text, frame)
         text = f"event name {frame.event!r} over a payload of type {name!r}; the type counts"
         return self._habit("event-name", "warning", text, frame)
 
@@ -265,7 +266,7 @@ class ClaudeReader:
             text = f"block {index} starts where block {len(self._used)} was due"
             problems = (*problems, *self._gap(text, frame))
         self._used.add(index)
-        block = _block(index, content)
+        block = _block(index, content, self.started)
         self._open[index] = block
         server = KIND.get(block.name, ("other", False))[1]
         name, call_id = str(content.get("name") or ""), str(content.get("id") or "")
@@ -307,7 +308,7 @@ class ClaudeReader:
         if block.kind not in kinds:
             text = f"{name} for a block of type {block.name!r}"
             return (self._fault("delta-kind", text, frame),)
-        block.fragments = True
+        block.fragments = block.fragments or bool(text)
         more = {k: v for k, v in delta.items() if k not in ("type", field)}
         return (
             make(block.segment, text),
@@ -418,7 +419,9 @@ class ClaudeReader:
             if make is not None and isinstance(value, str):
                 if value:
                     events.append(make(block.segment, value))
-            elif key not in SHOWN_ELSEWHERE[block.kind == "other"] and value not in (None, []):
+            elif key not in SHOWN_ELSEWHERE[block.kind == "other"] and (
+                block.kind == "other" or value not in (None, [])
+            ):
                 events.append(Attached(block.segment, key, value))
         return tuple(events)
 
@@ -435,10 +438,11 @@ def _is_index(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _block(index: int, content: dict[str, Any]) -> _Block:
+def _block(index: int, content: dict[str, Any], started: bool) -> _Block:
     name = content.get("type")
     name = name if isinstance(name, str) else "unknown"
     kind = KIND.get(name, ("other", False))[0]
     hot, make = _HOT.get(kind, (None, TextDelta))
-    given = content.get("input") if kind == "tool_call" else None
-    return _Block(str(index), kind, name, hot, make, given or None)
+    given = (content.get("input") or None) if kind == "tool_call" else None
+    plain = started and given is None  # else each delta means more than what it appends
+    return _Block(str(index), kind, name, hot if plain else None, make, given)

@@ -9,7 +9,12 @@ from __future__ import annotations
 from .payload import NotJSON, parse
 from .sse import BOM, MAX_FRAME, Frame, Overrun
 
-__all__ = ["JSONLinesDecoder"]
+__all__ = ["JSONLinesDecoder", "is_json_lines"]
+
+
+def is_json_lines(head: bytes) -> bool:
+    """Whether a body that begins so is JSON; a line of an event stream never begins so."""
+    return head.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")
 
 
 class JSONLinesDecoder:

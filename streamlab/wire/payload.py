@@ -19,28 +19,55 @@ __all__ = ["NotJSON", "error_in", "joined", "parse"]
 
 _decode = msgspec.json.Decoder().decode
 
+#: How deep a value may be nested: no tool's input needs more, and whatever walks a value after
+#: this (a comparison, a schema, an encoder) would run out of stack at about a thousand.
+MAX_DEPTH = 200
+
+TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
+
 
 class NotJSON(ValueError):
     """The text is not one JSON value; the message says where it stops being one."""
 
 
-def parse(data: bytes | str) -> Any:
+def parse(data: bytes | str, halves: bool = True) -> Any:
     """Parse one JSON value strictly. Invalid UTF-8 becomes U+FFFD, as the event stream says.
 
-    Raises `NotJSON`.
+    Half a character (a lone surrogate) is refused where `halves` is False: what is to be acted on
+    must be fit to be written down. Raises `NotJSON`.
     """
     try:
-        return _decode(data)
+        value = _loads(data, halves)
     except RecursionError:
-        raise NotJSON("nested too deeply") from None
-    except msgspec.MsgspecError:
+        raise NotJSON(TOO_DEEP) from None
+    brackets = (b"{", b"[") if isinstance(data, bytes) else ("{", "[")
+    if sum(map(data.count, brackets)) > MAX_DEPTH and _too_deep(value):  # type: ignore[arg-type]
+        raise NotJSON(TOO_DEEP)
+    return value
+
+
+def _loads(data: bytes | str, halves: bool) -> Any:
+    try:
+        return _decode(data)
+    except (msgspec.MsgspecError, UnicodeEncodeError):  # the latter: half a character, in a str
         text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
     try:
-        return json.loads(text, parse_constant=_refuse, parse_float=_finite)
-    except RecursionError:
-        raise NotJSON("nested too deeply") from None
+        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except ValueError as why:
         raise NotJSON(str(why)) from None
+    if not halves and any("\ud800" <= c <= "\udfff" for c in json.dumps(value, ensure_ascii=False)):
+        raise NotJSON("half a character (a lone surrogate) in a string")
+    return value
+
+
+def _too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        boxes = [box for box in level if type(box) is dict or type(box) is list]
+        if not boxes:
+            return False
+        level = [item for box in boxes for item in (box.values() if type(box) is dict else box)]
+    return True
 
 
 def joined(pieces: list[str]) -> str:
@@ -51,8 +78,11 @@ def joined(pieces: list[str]) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
-def error_in(payload: dict[str, Any], frame: Frame) -> ProviderError | None:
+def error_in(payload: Any, frame: Frame) -> ProviderError | None:
     """The provider's error in a payload, whatever its shape: named, unnamed, flat or nested."""
+    if not isinstance(payload, dict):
+        text = frame.text.strip()[:2000] or "no message"
+        return ProviderError("error", text, frame.number) if frame.event == "error" else None
     nested, name = payload.get("error"), payload.get("type")
     flat = isinstance(name, str) and (name == "error" or name.endswith("_error"))
     if not (nested or flat or frame.event == "error"):

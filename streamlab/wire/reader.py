@@ -17,8 +17,8 @@ import msgspec
 from streamlab.errors import UsageError
 
 from . import claude
-from .events import BoundExceeded, Event, Problem, StreamEnded
-from .jsonl import JSONLinesDecoder
+from .events import ENDINGS, BoundExceeded, Event, KeepAlive, Problem, StreamEnded
+from .jsonl import JSONLinesDecoder, is_json_lines
 from .payload import NotJSON, error_in, parse
 from .sse import BOM, MAX_FRAME, Frame, Overrun, SSEDecoder
 
@@ -60,11 +60,14 @@ WIRE_READERS: dict[
     "claude": (claude.recognises, claude.ClaudeReader),
 }
 
-#: Frames that may come before the first one that tells the wire format.
+#: Frames, not counting keep-alives, that may come before the first one that tells the wire format.
 SNIFFED_FRAMES = 64
 
 #: White space, in bytes, that may come before the first byte that tells the form.
-SNIFFED_BYTES = 64 * 1024
+SNIFFED_BYTES = 4096
+
+#: Bytes decoded at once: of a huge read, no more than this is ever in pieces at the same time.
+STRIDE = 1024 * 1024
 
 #: What a first byte gives away about a body that is no event stream.
 _LOOKS_LIKE = {b"<": "a web page (HTML or XML)", b"{": "JSON", b"[": "a JSON array"}
@@ -99,6 +102,7 @@ class Reader:
         self._decoder: SSEDecoder | JSONLinesDecoder | None = None
         self._reader: WireReader | None = None
         self._pending: list[Frame] = []  # frames from before the wire format was known
+        self._sniffed = 0  # how many of them should have told it
 
     @property
     def completed(self) -> bool:
@@ -107,12 +111,16 @@ class Reader:
 
     def feed(self, chunk: bytes) -> list[Read]:
         """Take the bytes of one read; return the frames that they complete, with their events."""
+        if len(chunk) > STRIDE:
+            pieces = (chunk[at : at + STRIDE] for at in range(0, len(chunk), STRIDE))
+            return [read for piece in pieces for read in self.feed(piece)]
         if self.exceeded:
             return []
         self.bytes += len(chunk)
         excess = self.bytes - self.bounds.bytes
         if excess > 0:
-            chunk = chunk[: max(0, len(chunk) - excess)]
+            self.bytes -= excess
+            chunk = chunk[:-excess]
         frames = self._decode(chunk) if self._decoder is None else self._decoder.feed(chunk)
         reads = self._read_all(frames)
         if excess > 0 or (self._decoder is not None and self._decoder.overrun):
@@ -126,13 +134,17 @@ class Reader:
         return [self._exceed(("seconds", self.bounds.seconds, t))]
 
     def end(self, ending: str = "eof") -> list[Read]:
-        """Say how the transport stopped; return what that leaves to report."""
+        """Say how the transport stopped, in one of the `ENDINGS`; return what is left to report."""
+        if ending not in ENDINGS:
+            raise UsageError(f"ending {ending!r} is none of {', '.join(ENDINGS)}")
         reads: list[Read] = []
         if self.exceeded is None:
             if self._decoder is None:
                 self._start_decoding()
             if isinstance(self._decoder, JSONLinesDecoder):
                 reads = self._read_all(self._decoder.end())
+            if self._reader is None:
+                reads += self._give_up()
             reads += [(None, events) for events in self._last_words()]
         return [*reads, (None, (StreamEnded(ending, self.frames),))]
 
@@ -141,15 +153,17 @@ class Reader:
     def _decode(self, chunk: bytes) -> list[Frame]:
         """Hold the first bytes back until they tell the form."""
         self._head += chunk
-        if not self._head.removeprefix(BOM).strip() and len(self._head) < SNIFFED_BYTES:
+        head = self._head[:SNIFFED_BYTES]
+        nothing_yet = BOM.startswith(head) or not head.removeprefix(BOM).strip()
+        if nothing_yet and len(head) < SNIFFED_BYTES:
             return []
         return self._start_decoding()
 
     def _start_decoding(self) -> list[Frame]:
-        first = self._head.removeprefix(BOM).lstrip()[:1]
-        form = JSONLinesDecoder if first in (b"{", b"[") and first else SSEDecoder
+        head, self._head = self._head, b""
+        form = JSONLinesDecoder if is_json_lines(head[:SNIFFED_BYTES]) else SSEDecoder
         self._decoder = form(self.bounds.frame_bytes)
-        return self._decoder.feed(self._head)
+        return self._decoder.feed(head)
 
     def _exceed_size(self, reads: list[Read]) -> None:
         if self.exceeded is None:
@@ -191,7 +205,9 @@ class Reader:
             held, self._pending = self._pending, []
             for earlier in held:
                 yield earlier, self._reader.read(earlier)
-        elif len(self._pending) == SNIFFED_FRAMES:
+            return
+        self._sniffed += not _is_keep_alive(frame)
+        if self._sniffed == SNIFFED_FRAMES:
             yield from self._give_up()
 
     def _give_up(self) -> Iterator[Read]:
@@ -204,44 +220,49 @@ class Reader:
     # ------------------------------------------------------------------ the end
 
     def _last_words(self) -> Iterator[tuple[Event, ...]]:
-        if self._reader is None:
-            yield from (events for _, events in self._give_up())
         decoder, at = self._decoder, self.frames
         if isinstance(decoder, SSEDecoder):
-            yield from self._unframed(decoder)
-            if left := decoder.end():
+            ended = len(decoder.stray)
+            left = decoder.end()  # the last line may be an error too, though nothing ends it
+            yield from self._unframed(decoder, ended)
+            if left:
                 yield (_unfinished_block(left, at),)
         if self.frames == 0:
             yield from self._nothing_read()
         elif self._reader is not None and (missing := self._reader.unfinished()):
             yield (_incomplete(missing, at),)
 
-    def _unframed(self, decoder: SSEDecoder) -> Iterator[tuple[Event, ...]]:
-        """Lines that are no field of an event: an error that a gateway wrote between them?"""
+    def _unframed(self, decoder: SSEDecoder, ended: int) -> Iterator[tuple[Event, ...]]:
+        """Lines that are no field of an event: an error that a gateway wrote between them?
+
+        Of these, `ended` have a line end; one that has none may just be a field cut short.
+        """
         if not decoder.stray or not (decoder.fields or self.frames):
             return
-        at, first = decoder.stray[0]
-        text = b"\n".join(line for _, line in decoder.stray)
-        try:
-            payload = parse(text)
-        except NotJSON:
-            payload = None
-        frame = Frame(self.frames, "", text, at, at + len(text))
-        if isinstance(payload, dict) and (error := error_in(payload, frame)):
-            yield (error,)
-        many, shown = len(decoder.stray), clip(first)
-        said = f"{many} lines are no field of an event stream; the first: {shown} (byte {at})"
-        yield (Problem("unframed", "warning", said, self.frames),)
+        lines = [line for _, line in decoder.stray]
+        for text in (b"\n".join(lines), *lines):  # over several lines, or in one
+            at = decoder.stray[0][0]
+            frame = Frame(self.frames, "", text, at, at + len(text))
+            if error := error_in(_object(frame), frame):
+                yield (error,)
+                break
+        if ended:
+            at, shown = decoder.stray[0][0], clip(lines[0])
+            said = f"{ended} lines are no field of an event stream; the first: {shown} (byte {at})"
+            yield (Problem("unframed", "warning", said, self.frames),)
 
     def _nothing_read(self) -> Iterator[tuple[Event, ...]]:
+        decoder = self._decoder
         if self.bytes == 0:
             yield (Problem("empty", "warning", "no bytes came: no event, no answer", 0),)
-        elif isinstance(self._decoder, SSEDecoder) and not self._decoder.fields:
-            first = self._head.removeprefix(BOM).lstrip()
+        elif isinstance(decoder, SSEDecoder) and decoder.stray and not decoder.fields:
+            first = next((line for _, line in decoder.stray if line.strip()), b"").lstrip()
             looks = _LOOKS_LIKE.get(first[:1], "")
             what = f"it looks like {looks} and" if looks else "it"
             text = f"not an event stream: {what} begins with {clip(first)}"
             yield (Problem("not-a-stream", "error", text, 0),)
+        else:
+            yield (Problem("empty", "warning", "the stream ended before its first event", 0),)
 
 
 class Unrecognised:
@@ -254,13 +275,10 @@ class Unrecognised:
 
     def read(self, frame: Frame) -> tuple[Event, ...]:
         """The error that the frame states, if it is one; else, once, that it means nothing here."""
-        try:
-            payload = parse(frame.data)
-        except NotJSON:
-            payload = None
-        error = error_in(payload, frame) if isinstance(payload, dict) else None
-        if error:
+        if error := error_in(_object(frame), frame):
             return (error,)
+        if _is_keep_alive(frame):
+            return (KeepAlive(),)
         if self._said:
             return ()
         self._said = True
@@ -268,8 +286,8 @@ class Unrecognised:
         return (Problem("unknown-wire", "error", f"{text} is {clip(frame.data)}", frame.number),)
 
     def unfinished(self) -> str:
-        """Nothing that could be named."""
-        return ""
+        """What is missing where nothing but keep-alives came; else nothing that could be named."""
+        return "" if self._said else "any event of an answer"
 
 
 def clip(data: bytes, most: int = 80) -> str:
@@ -279,12 +297,26 @@ def clip(data: bytes, most: int = 80) -> str:
     return f"{text[:most]!r}{more}"
 
 
-def _recognise(frame: Frame) -> str | None:
+def _object(frame: Frame) -> dict[str, Any] | None:
+    """The JSON object in a frame; {} where it holds no JSON, None where that is no object."""
     try:
         payload = parse(frame.data)
     except NotJSON:
-        payload = {}
-    if not isinstance(payload, dict):
+        return {}
+    return payload if isinstance(payload, dict) else None
+
+
+def _is_keep_alive(frame: Frame) -> bool:
+    """Whether a frame proves life and nothing else, in every format known here."""
+    if frame.event == "error":
+        return False
+    payload = _object(frame) or {}
+    return not frame.data.strip() or "ping" in (frame.event, payload.get("type"))
+
+
+def _recognise(frame: Frame) -> str | None:
+    payload = _object(frame)
+    if payload is None:
         return None
     return next(
         (wire for wire, (is_it, _) in WIRE_READERS.items() if is_it(frame.event, payload)),

@@ -1,0 +1,100 @@
+"""An outcome as plain JSON: one object a recording, the same for all wire formats.
+
+This is what `streamlab show --json` prints, so its keys are a contract: they may grow in number,
+but not change. Strict JSON in ASCII: half of a character pair is an escape, and there is no NaN.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from streamlab.analysis.judge import Outcome
+from streamlab.analysis.metrics import Metrics, count_of
+from streamlab.consumer.turn import Segment
+from streamlab.wire.events import Problem
+
+__all__ = ["problems_of", "report", "to_line"]
+
+#: Seconds are given to the microsecond: what is finer than the clock is noise of the arithmetic.
+DIGITS = 6
+
+
+def report(outcome: Outcome, file: str) -> dict[str, Any]:
+    """What a recording says, and what it is worth."""
+    facts = outcome.turn.facts
+    return {
+        "file": file,
+        "wire": outcome.wire,
+        "model": facts.model,
+        "events": outcome.frames,
+        "bytes": outcome.bytes,
+        "state": outcome.state.value,
+        "said": outcome.attempt.said,
+        "why": outcome.attempt.why,
+        "complete": outcome.complete,
+        "ending": outcome.ending,
+        "stop_reason": facts.stop_reason,
+        "raw_stop_reason": facts.raw_stop_reason,
+        "segments": [_segment(segment) for segment in outcome.turn.segments],
+        "usage": {name: count_of(facts.usage, name) for name in ("input_tokens", "output_tokens")},
+        "usage_raw": facts.usage,
+        "verdicts": [{"gate": v.gate, "passed": v.passed, "saw": v.saw} for v in outcome.verdicts],
+        "proposals": [
+            {"call_id": p.call_id, "tool": p.tool, "input": p.input} for p in outcome.proposals
+        ],
+        "problems": [
+            {"rule": p.rule, "severity": p.severity, "at": p.at, "message": p.message}
+            for p in problems_of(outcome)
+        ],
+        "metrics": None if outcome.metrics is None else _metrics(outcome.metrics),
+    }
+
+
+def problems_of(outcome: Outcome) -> list[Problem]:
+    """The stream's problems, then what is wrong with its file."""
+    facts, at = outcome.turn.facts, outcome.frames
+    problems = list(facts.problems)
+    if facts.more_problems:
+        text = f"{facts.more_problems} more problems are not listed"
+        problems.append(Problem("more-problems", "note", text, at))
+    if outcome.truncated:
+        problems.append(Problem("recording-truncated", "warning", outcome.truncated, at))
+    return problems
+
+
+def to_line(value: dict[str, Any]) -> str:
+    """One line of strict JSON."""
+    return json.dumps(value, allow_nan=False)
+
+
+def _segment(segment: Segment) -> dict[str, Any]:
+    start = segment.start
+    shown: dict[str, Any] = {"kind": segment.kind, "id": segment.id, "status": segment.status}
+    if segment.kind == "tool_call":
+        shown |= {"name": start.name, "call_id": start.call_id, "input": segment.input}
+        shown |= {"raw_input": segment.text, "server": start.server}
+        shown |= {"error": segment.error} if segment.error else {}
+    elif segment.kind == "other":
+        shown |= {"type": start.type}
+    else:
+        shown |= {"text": segment.text}
+        shown |= {"signature": segment.signature} if segment.signature else {}
+    shown |= {"choice": start.choice} if start.choice else {}
+    attached = segment.attached
+    return shown | ({"attached": attached} if attached else {})
+
+
+def _metrics(metrics: Metrics) -> dict[str, Any]:
+    rounded: dict[str, Any] = _rounded(msgspec.to_builtins(metrics))
+    return rounded
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, DIGITS)
+    if isinstance(value, dict):
+        return {name: _rounded(inner) for name, inner in value.items()}
+    return [_rounded(inner) for inner in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,279 @@
+"""The `streamlab` command: what it may be asked, and how it answers a shell.
+
+Exit status, of every command: 0 fine, 1 a finding, 2 bad usage or a file that cannot be read, each
+but the first with one line on stderr that names the file; 130 after Ctrl-C, 141 where whoever read
+the output has gone. Nobody ever sees a traceback, unless STREAMLAB_DEBUG is set.
+
+Everything heavy (rich, the SDK, Jupyter) is imported by the command that needs it.
+Read next: `analysis/judge.py`, which is what `show` asks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from streamlab import __version__
+from streamlab.analysis.plain import visible
+from streamlab.errors import UsageError, WireError
+
+__all__ = ["COMMANDS", "complain", "main", "make_parser", "report_bug"]
+
+STATUS = "exit status: 0 fine, 1 a finding, 2 bad usage or an unreadable file"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # an old code page must not stop an answer
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        status = run(sys.argv[1:] if argv is None else list(argv))
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where a full disk or a closed pipe can still be told
+        return status
+    except (UsageError, WireError) as why:
+        complain(str(why))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return 141
+    except OSError as why:  # such as a full disk under our output
+        complain(why.strerror or str(why))
+    except Exception as why:
+        report_bug(why)
+    return 2
+
+
+def run(argv: list[str]) -> int:
+    """Parse the arguments and run their command."""
+    parser = make_parser()
+    if not argv:
+        parser.print_help()
+        return 0
+    if not argv[0].startswith("-") and argv[0] not in COMMANDS:
+        known = ", ".join(COMMANDS)
+        raise UsageError(f"no command {argv[0]!r}; there are {known} (see streamlab --help)")
+    end = argv.index("--") if argv[0] == "lab" and "--" in argv else len(argv)
+    try:
+        options = parser.parse_args(argv[:end])
+    except SystemExit as done:  # --help and --version
+        return int(done.code or 0)
+    options.more = argv[end + 1 :]
+    if sys.stdout is None:
+        raise UsageError("standard output is closed")
+    command: Callable[[argparse.Namespace], int] = options.run
+    return command(options)
+
+
+# ---- how it speaks
+
+
+def complain(text: str) -> None:
+    """Say one line on stderr; names and texts of a recording cannot break out of it."""
+    with contextlib.suppress(OSError, ValueError):  # closed, or nobody reads it
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        if sys.stderr is not None:
+            print(f"streamlab: {visible(text)}", file=sys.stderr, flush=True)
+
+
+def report_bug(why: Exception, about: str = "") -> None:
+    """Say that it is our fault, in one line; with STREAMLAB_DEBUG, where it happened too."""
+    if os.environ.get("STREAMLAB_DEBUG"):
+        import traceback
+
+        traceback.print_exception(why)
+    what = f"{type(why).__name__}: {str(why)[:200]}"
+    hint = "please report it, with what STREAMLAB_DEBUG=1 shows"
+    complain(f"{about}{': ' if about else ''}a bug in streamlab ({what}); {hint}")
+
+
+# ---- what it can be asked
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser that takes no abbreviations, and whose errors are one line."""
+
+    def __init__(self, **options: object) -> None:
+        raw = argparse.RawDescriptionHelpFormatter
+        super().__init__(allow_abbrev=False, formatter_class=raw, **options)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        """Leave the one line to `main`."""
+        _, _, command = self.prog.partition(" ")
+        raise UsageError(f"{command}{': ' if command else ''}{message} (see {self.prog} --help)")
+
+
+def make_parser() -> Parser:
+    """Build the parser of all commands."""
+    parser = Parser(
+        prog="streamlab",
+        description="A streamed LLM answer must be assembled, judged, and only then acted on.",
+        epilog=f"{STATUS}\nEvery command explains itself: streamlab show --help",
+    )
+    parser.add_argument("--version", action="version", version=f"streamlab {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
+    for name, (does, add, epilog) in COMMANDS.items():
+        command = commands.add_parser(
+            name, help=does, description=f"{does[0].upper()}{does[1:]}.", epilog=epilog
+        )
+        add(command)
+    return parser
+
+
+def _add_show(parser: Parser) -> None:
+    add = parser.add_argument
+    add("files", nargs="+", metavar="FILE", help="a recording of any form; - is standard input")
+    add("--json", action="store_true", help="print one JSON object a line instead of a picture")
+    add("--html", metavar="OUT.html", help="write a page that steps through the (one) recording")
+    add(
+        "--policy",
+        choices=("effect", "chat"),
+        default="effect",
+        help="what is acceptable: what a tool proposal needs, or a text answer (default: effect)",
+    )
+    add("--tools", metavar="FILE.json", help="the permitted tools: name -> JSON Schema of input")
+    add("--wire", metavar="FORMAT", help="the wire format; without it, the content tells")
+    group = parser.add_argument_group("bounds, past which a stream counts as one that never ends")
+    add = group.add_argument
+    add("--max-bytes", type=_size, metavar="N", help="of a stream (default: 256M)")
+    add("--max-frames", type=_size, metavar="N", help="of a stream (default: 1M)")
+    add("--max-seconds", type=_positive, metavar="S", help="by its own clock (default: 3600)")
+    add("--max-frame-bytes", type=_size, metavar="N", help="of one frame (default: 16M)")
+    parser.set_defaults(run=_show)
+
+
+def _add_serve(parser: Parser) -> None:
+    add = parser.add_argument
+    add("files", nargs="*", metavar="FILE", help="recordings; without any, the built-in ones")
+    add("--port", type=_port, default=8765, help="0 takes a free one (default: 8765)")
+    add("--pace", default="1x", help="1x as recorded, 10x, 0.05s from frame to frame, max (1x)")
+    add("--ending", choices=("eof", "cut", "reset", "timeout"), help="how the connection stops")
+    add("--framing", choices=("chunked", "close", "length"), default="chunked", help="of the body")
+    add("--error", metavar="TYPE", default="", help="end with an error event: overloaded_error")
+    add("--status", type=int, metavar="N", help="answer with an HTTP error: 529")
+    parser.set_defaults(run=_serve)
+
+
+def _add_record(parser: Parser) -> None:
+    add = parser.add_argument
+    add("--model", required=True, help="such as claude-haiku-4-5; of `serve`, such as greeting")
+    add("--prompt", required=True, help="the user's message")
+    add("--out", required=True, metavar="X.stream.jsonl", help="the file to write")
+    add("--max-tokens", type=_size, default=1024, metavar="N", help="of the answer (default: 1024)")
+    add("--base-url", metavar="URL", help="another server than the API, such as `serve`'s")
+    add("--tools", metavar="FILE.json", help="tools to offer: name -> JSON Schema of the input")
+    add("--force", action="store_true", help="replace OUT where it exists")
+    parser.set_defaults(run=_record)
+
+
+def _add_lab(parser: Parser) -> None:
+    add = parser.add_argument
+    add("notebook", nargs="?", metavar="NOTEBOOK", help="another one than the first lesson")
+    add("--port", type=_port, help="of the Jupyter server")
+    add("--no-browser", action="store_true", help="print the address, open nothing")
+    parser.set_defaults(run=_lab)
+
+
+#: Command -> (what it does, its options, the end of its help).
+COMMANDS: dict[str, tuple[str, Callable[[Parser], None], str]] = {
+    "lab": (
+        "open JupyterLab on the first notebook",
+        _add_lab,
+        """for example
+  streamlab lab
+  streamlab lab --no-browser --port 8899 -- --ServerApp.token=classroom
+What comes after -- goes to JupyterLab as it is.""",
+    ),
+    "show": (
+        "say what happened in each recording",
+        _add_show,
+        f"""for example
+  streamlab show answer.sse
+  streamlab show --json --tools tools.json recordings/*.stream.jsonl | jq .state
+  curl -sN … | streamlab show -
+
+{STATUS}.
+A finding is any answer that may not be used as it is: INCOMPLETE, INVALID, ABORTED, and HELD, which
+is whole but not acceptable under the policy (cut short by a limit, refused, a tool that is not
+permitted). So `streamlab show answer.sse && use it` is safe. One bad file never stops the others;
+where some are findings and some unreadable, the status is 2.""",
+    ),
+    "serve": (
+        "run the local fault server, on loopback only",
+        _add_serve,
+        """for example
+  streamlab serve
+  streamlab serve pay.stream.jsonl --ending reset --pace 10x
+One recording answers every request; of several, the model's name picks one. Ctrl-C stops it.""",
+    ),
+    "record": (
+        "keep a live stream, chunk by chunk with times, through the real SDK",
+        _add_record,
+        f"""for example
+  streamlab record --model greeting --prompt Hi --out hi.stream.jsonl --base-url http://127.0.0.1:8765
+  streamlab record --model claude-haiku-4-5 --prompt "Why?" --out why.stream.jsonl
+The key is ANTHROPIC_API_KEY; neither it nor any header is kept.
+
+{STATUS}.
+A stream that breaks is recorded too, and a finding.""",
+    ),
+}
+
+
+def _size(text: str) -> int:
+    """A whole number above 0, as 300, 64k, 16M or 1G."""
+    factor = {"k": 10**3, "m": 10**6, "g": 10**9}.get(text[-1:].lower(), 1)
+    digits = text if factor == 1 else text[:-1]
+    if not (digits.isascii() and digits.isdigit() and int(digits)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0, such as 300, 64k or 16M")
+    return int(digits) * factor
+
+
+def _positive(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 < (value := float(text)) < float("inf"):
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+
+
+def _port(text: str) -> int:
+    if text.isascii() and text.isdigit() and int(text) < 65536:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no port; those are 0 to 65535")
+
+
+# ---- the commands
+
+
+def _show(options: argparse.Namespace) -> int:
+    from streamlab.cli_show import show
+
+    return show(options)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from streamlab.cli_live import serve
+
+    return serve(options)
+
+
+def _record(options: argparse.Namespace) -> int:
+    from streamlab.cli_live import record
+
+    return record(options)
+
+
+def _lab(options: argparse.Namespace) -> int:
+    from streamlab.lab import open_lab
+
+    return open_lab(options.notebook, options.port, not options.no_browser, options.more)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

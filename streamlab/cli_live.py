@@ -1,0 +1,161 @@
+"""`streamlab serve` and `streamlab record`: the two commands that touch a network.
+
+The server is on loopback and nowhere else. The recorder goes through the real SDK, which takes the
+key from the environment; nothing here sees it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from streamlab.analysis.plain import counted, seconds, visible
+from streamlab.cli import complain
+from streamlab.errors import UsageError
+from streamlab.streams.recording import Recording, read
+
+__all__ = ["BUILT_IN", "record", "serve"]
+
+#: What the server answers where it is given no files: names of functions in `streams/synth.py`.
+BUILT_IN = (
+    *("change_label", "pay_invoice", "parallel_tools", "thinking_then_tool"),
+    *("greeting", "six_events"),
+)
+
+#: Words of `--pace` that are no number of times or seconds.
+AT_ONCE = "max"
+
+
+# ---- serve
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Serve until Ctrl-C, and say a line about every request."""
+    from streamlab.streams.server import FaultServer, Served
+
+    answers = _answers(options)
+    how: dict[str, Any] = {"ending": options.ending, "framing": options.framing}
+    how |= {"error": options.error, "port": options.port, **_pace(options.pace)}
+    server = FaultServer(answers, **how).start()
+
+    def show(served: Served) -> None:
+        model = f" model {visible(served.asked.model)}" if served.asked.model else ""
+        print(f"{visible(str(served))}{model}", flush=True)
+
+    print(_greeting(server.url, list(answers) if isinstance(answers, dict) else []), flush=True)
+    with contextlib.suppress(ValueError):  # only a main thread may
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as graceful as Ctrl-C
+    server.serve_forever(show)
+    return 0
+
+
+def _answers(options: argparse.Namespace) -> Any:
+    """What to answer with: an HTTP error, one recording, or one for each model's name."""
+    if options.status is not None:
+        return options.status
+    if not options.files:
+        from streamlab.streams import synth
+
+        return {name: getattr(synth, name)() for name in BUILT_IN}
+    named: dict[str, Recording] = {}
+    for file in options.files:
+        name = os.path.basename(file).partition(".")[0]
+        if name in named:
+            raise UsageError(f"{file}: there is another recording called {name!r}")
+        named[name] = read(file)
+    return named if len(named) > 1 else next(iter(named.values()))
+
+
+def _pace(text: str) -> dict[str, float]:
+    """`1x` and `10x` are speeds, `0.05s` is the time from frame to frame."""
+    if text == AT_ONCE:
+        return {}
+    try:
+        value, name = float(text[:-1]), {"x": "speed", "s": "every"}[text[-1:]]
+    except (ValueError, KeyError):
+        value, name = -1.0, ""
+    if not 0 < value < float("inf"):
+        raise UsageError(f"--pace {text!r}: give 1x, 10x, 0.05s or {AT_ONCE}")
+    return {name: value}
+
+
+def _greeting(url: str, models: list[str]) -> str:
+    model = models[0] if models else "any"
+    ask = f'model="{model}", max_tokens=99, messages=[{{"role": "user", "content": "Hi"}}]'
+    lines = [f"streamlab: fault server on {url} (Ctrl-C stops it)"]
+    if models:
+        lines.append(f"models: {', '.join(map(visible, models))}")
+    lines += [
+        "",
+        f'from anthropic import Anthropic; client = Anthropic(base_url="{url}", api_key="none")',
+        f"with client.messages.stream({ask}) as s: print(s.get_final_message())",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+# ---- record
+
+
+def record(options: argparse.Namespace) -> int:
+    """Record one answer, then say what it is worth."""
+    from streamlab.analysis.judge import judge
+    from streamlab.cli_show import finding, read_tools
+    from streamlab.streams.live import record_prompt
+
+    out = Path(options.out)
+    if out.exists() and not options.force:
+        raise UsageError(f"{out} exists; --force replaces it")
+    more: dict[str, Any] = {}
+    if options.tools:
+        tools = read_tools(options.tools)
+        more["tools"] = [{"name": name, "input_schema": tools[name]} for name in tools]
+    fresh = out.with_name(f"new-{out.name}") if out.exists() else out
+    told = _Telling()
+    asked = (options.model, options.prompt, fresh, options.max_tokens)
+    try:
+        recorded = record_prompt(*asked, base_url=options.base_url, on_event=told, **more)
+    except UsageError as why:
+        raise UsageError(f"{out}: {str(why).removeprefix(f'{fresh}: ')}") from None
+    finally:
+        told.over()
+    recording = read(fresh.replace(out))
+    outcome = judge(recording)
+    took = seconds(recording.end_t or 0.0)
+    print(f"{visible(str(out))}: {outcome.state}, {counted(outcome.frames, 'frame')} in {took}")
+    found = recorded.error or finding(outcome)
+    if found:
+        complain(f"{out}: {found}")
+    return 1 if found else 0
+
+
+class _Telling:
+    """One line on a terminal that says how far the recording is."""
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.began = time.monotonic()
+        self._line = sys.stderr is not None and sys.stderr.isatty()
+        self._drawn = 0.0
+
+    def __call__(self, event: Any) -> None:
+        """Count one event of the SDK."""
+        self.events += 1
+        now = time.monotonic()
+        if self._line and now - self._drawn > 0.1:
+            self._drawn = now
+            print(f"\rrecording: {self}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def __str__(self) -> str:
+        return f"{self.events:,} events in {time.monotonic() - self.began:.1f} s"
+
+    def over(self) -> None:
+        """Take the line away again."""
+        if self._line and self._drawn:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

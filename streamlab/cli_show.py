@@ -1,0 +1,252 @@
+"""`streamlab show`: what happened in each recording, for a person or as JSON.
+
+One file at a time, in bounded memory, each answer printed before the next file is opened. What goes
+wrong with one file is said in a line and never stops the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from streamlab.analysis.judge import Outcome, Watch, judge
+from streamlab.analysis.plain import visible
+from streamlab.analysis.report import report, to_line
+from streamlab.analysis.timeline import Timeline
+from streamlab.cli import complain, report_bug
+from streamlab.consumer.attempt import State
+from streamlab.consumer.gates import CHAT, EFFECT, Policy
+from streamlab.errors import UsageError, WireError
+from streamlab.streams.recording import Chunk, open_recording, read
+from streamlab.wire.reader import BOUNDS, WIRE_READERS, Bounds, Read
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.progress import Progress, TaskID
+
+__all__ = ["FINE", "finding", "read_tools", "show"]
+
+#: States that are no finding: whole, and acceptable under the policy.
+FINE = (State.MESSAGE_COMPLETE, State.VALIDATED_PROPOSAL, State.COMMITTED)
+
+#: Frames that a page may hold: each one is a step, and a browser has to keep them all.
+MAX_PAGE_FRAMES = 20_000
+
+#: Seconds after which a file gets a progress bar.
+PATIENCE = 0.5
+
+
+def show(options: argparse.Namespace) -> int:
+    """Show every file; return the worst exit status."""
+    files = list(_expanded(options.files))
+    if files.count("-") > 1:
+        raise UsageError("- (standard input) can be read only once")
+    if options.html and (len(files) > 1 or files == ["-"]):
+        raise UsageError("--html writes a page about one file")
+    if options.wire is not None and options.wire not in WIRE_READERS:
+        raise UsageError(f"--wire {options.wire!r} is none of {', '.join(WIRE_READERS)}")
+    tools = read_tools(options.tools) if options.tools else None
+    policy = msgspec.structs.replace(EFFECT if options.policy == "effect" else CHAT, tools=tools)
+    showing = _Showing(options, policy, _bounds(options))
+    return max(showing.one(name) for name in files)
+
+
+def _expanded(names: Sequence[str]) -> Iterator[str]:
+    """The names; where no shell has expanded their wildcards, that is done here."""
+    for name in names:
+        found = sorted(glob.glob(name)) if os.name == "nt" and "*" in name else []
+        yield from found or [name]
+
+
+def _bounds(options: argparse.Namespace) -> Bounds:
+    given = {name: getattr(options, f"max_{name}") for name in ("bytes", "frames", "seconds")}
+    given["frame_bytes"] = options.max_frame_bytes
+    known = {name: value for name, value in given.items() if value is not None}
+    return msgspec.structs.replace(BOUNDS, **known)
+
+
+def read_tools(path: str) -> dict[str, dict[str, Any]]:
+    """The permitted tools of a file: name -> JSON Schema of the input."""
+    try:
+        tools = json.loads(Path(path).read_bytes())
+    except OSError as why:
+        raise UsageError(f"{path}: {why.strerror or why}") from None
+    except (ValueError, RecursionError) as why:
+        raise UsageError(f"{path}: not JSON: {why}") from None
+    if not isinstance(tools, dict):
+        raise UsageError(f"{path}: not an object of tool names and their JSON Schemas")
+    for name, schema in tools.items():
+        if not isinstance(schema, dict):
+            raise UsageError(f"{path}: the schema of tool {name!r} is not an object")
+    try:
+        Policy(frozenset(), tools)
+    except UsageError as why:
+        raise UsageError(f"{path}: {why}") from None
+    return tools
+
+
+def finding(outcome: Outcome) -> str:
+    """Why an answer may not be used as it is; "" where it may."""
+    state = outcome.state
+    return "" if state in FINE else f"{state}: {outcome.attempt.why}"
+
+
+class _Showing:
+    """One run of the command: what is the same for every file."""
+
+    def __init__(self, options: argparse.Namespace, policy: Policy, bounds: Bounds) -> None:
+        self.options, self.policy, self.bounds = options, policy, bounds
+        self._console: Console | None = None
+
+    def one(self, name: str) -> int:
+        """Show one file; return its exit status."""
+        try:
+            outcome, answer = self._judged(name)
+            if self.options.html:
+                self._write_page(name, outcome)
+        except (WireError, UsageError, OSError) as why:
+            complain(_named(name, why))
+            return 2
+        except Exception as why:  # a bug of ours must not hide what the other files say
+            report_bug(why, name)
+            return 2
+        self._print(answer)
+        found = finding(outcome)
+        if found:
+            complain(f"{name}: {found}")
+        return 1 if found else 0
+
+    def _judged(self, name: str) -> tuple[Outcome, str | RenderableType]:
+        """What a file is worth, as a line of JSON or as a picture."""
+        timeline = None if self.options.json else Timeline()
+        with open_recording(name) as file, _Bar(name) as bar:
+            watch = _both(bar, timeline) if timeline is not None else bar
+            outcome = judge(file, self.policy, self.options.wire, self.bounds, watch)
+        if timeline is None:
+            return outcome, to_line(report(outcome, name))
+        from streamlab.analysis.picture import picture
+
+        head, console = file.header, self._console or self._open_console()
+        about = ", ".join(filter(None, (head.source if file.timed else "", head.note)))
+        options: dict[str, Any] = {"width": console.width, "ascii": not _draws(console.encoding)}
+        return outcome, picture(outcome, timeline, name, about, **options)
+
+    def _open_console(self) -> Console:
+        from rich.console import Console
+
+        class Piped(Console):
+            def on_broken_pipe(self) -> None:
+                raise  # `main` knows what to do
+
+        self._console = Piped(highlight=False, markup=False, emoji=False)
+        return self._console
+
+    def _print(self, answer: str | RenderableType) -> None:
+        if isinstance(answer, str):
+            print(answer, flush=True)
+        elif self._console is not None:
+            self._console.print(answer)
+            self._console.print()
+            sys.stdout.flush()
+
+    def _write_page(self, name: str, outcome: Outcome) -> None:
+        """Write a page that steps through the recording."""
+        from streamlab.analysis.trace import Script, trace
+        from streamlab.widgets.page import page
+
+        out = Path(self.options.html)
+        if out.exists() and out.samefile(name):
+            raise UsageError("--html would overwrite the recording itself")
+        if outcome.frames > MAX_PAGE_FRAMES:
+            text = f"{outcome.frames:,} frames are too many for a page ({MAX_PAGE_FRAMES:,})"
+            raise UsageError(text)
+        recording = msgspec.structs.replace(read(name), wire=outcome.wire)
+        title = visible(os.path.basename(name))
+        text = page(trace(Script(recording, policy=self.policy)).to_json(title), title)
+        part = out.with_name(out.name + ".part")
+        try:
+            part.write_text(text, encoding="utf-8")
+            part.replace(out)
+        except OSError as why:
+            raise UsageError(f"cannot write {out}: {why.strerror or why}") from None
+        complain(f"wrote {out}")
+
+
+def _named(name: str, why: Exception) -> str:
+    """The error, beginning with the name of the file."""
+    text = (why.strerror if isinstance(why, OSError) else None) or str(why)
+    return text if text.startswith(name) else f"{name}: {text}"
+
+
+def _draws(encoding: str) -> bool:
+    """Whether a terminal takes more than ASCII."""
+    try:
+        "▁█┤→✓".encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _both(first: Watch, second: Watch) -> Watch:
+    def watch(chunk: Chunk, reads: list[Read]) -> None:
+        first(chunk, reads)
+        second(chunk, reads)
+
+    return watch
+
+
+class _Bar:
+    """A bar on stderr, where that is a terminal and a file takes longer than a moment."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._due = time.monotonic() + PATIENCE
+        self._bytes = 0
+        self._wanted = sys.stderr is not None and sys.stderr.isatty()
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __call__(self, chunk: Chunk, reads: list[Read]) -> None:
+        """Take one read."""
+        self._bytes += len(chunk.data)
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=self._bytes)
+        elif self._wanted and time.monotonic() > self._due:
+            self._start()
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+        label = TextColumn("{task.description}", markup=False)
+        console = Console(stderr=True)
+        self._progress = Progress(
+            label, BarColumn(), DownloadColumn(), console=console, transient=True
+        )
+        self._progress.start()
+        name = visible(os.path.basename(self._name))
+        self._task = self._progress.add_task(name, total=_length(self._name))
+
+
+def _length(name: str) -> int | None:
+    """The bytes of a file; None where nobody knows."""
+    try:
+        return (os.path.getsize(name) or None) if name != "-" else None
+    except OSError:
+        return None
