@@ -123,16 +123,7 @@ def slim(trace: Mapping[str, Any]) -> dict[str, Any]:
     def each(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [news(step, last) for step, last in zip(steps, [{}, *steps], strict=False)]
 
-    steps, ghost = trace["steps"], list(trace.get("ghost") or [])
-    kept = steps[-len(ghost) :] if ghost else []
-    if all(_alike(was, now) for was, now in zip(ghost, kept, strict=False)):
-        ghost = []  # what would have been still comes to pass: nothing was cut off
-    parting = trace.get("ghost_from") if ghost else None
-    return {**trace, "steps": each(steps), "ghost": each(ghost), "ghost_from": parting}
-
-
-def _alike(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    return all(a.get(key) == b.get(key) for key in ("kind", "name", "raw", "state"))
+    return {**trace, "steps": each(trace["steps"]), "ghost": each(trace.get("ghost") or [])}
 
 
 def page(trace: Mapping[str, Any], title: str = "", *, step: int = 1) -> str:

@@ -11,7 +11,6 @@ Read next: `analysis/trace.py`, which does the folding; `page.py`, the same view
 from __future__ import annotations
 
 import re
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -166,8 +165,7 @@ class Stepper(anywidget.AnyWidget):
 
     def _show(self, text: str, code: str) -> None:
         """Send the script in view, all in one message."""
-        starts = accumulate((len(c.data) for c in self.script.recording.chunks), initial=0)
-        self._json = {**page.slim(self.folded.to_json(self._title)), "chunks": list(starts)[:-1]}
+        self._json = page.slim(self.folded.to_json(self._title))
         with self.hold_sync():
             self.trace = page.to_text(self._json)
             self.step = self._now.step

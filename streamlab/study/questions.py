@@ -1,0 +1,84 @@
+"""The bank: every question and exercise by its id, the guesses that were made, and the check.
+
+`check("00-ex", may_pay)` hands the learner's own function every case of a table. It prints the
+first case that goes wrong: what was expected, what came, and why. A stub that still returns the
+dots gets one fixed line, so a notebook that nobody has answered yet prints the same every time.
+
+Read next: `lesson_00.py`, or `widgets/quiz.py`, which shows the questions.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from streamlab.errors import UsageError
+from streamlab.study import lesson_00, lesson_01
+from streamlab.study.tasks import UNANSWERED, Case, Exercise, Question
+
+__all__ = ["EXERCISES", "GUESSES", "QUESTIONS", "check", "exercise", "question"]
+
+LESSONS = (lesson_00, lesson_01)
+
+QUESTIONS: dict[str, Question] = {each.id: each for lesson in LESSONS for each in lesson.QUESTIONS}
+EXERCISES: dict[str, Exercise] = {each.id: each for lesson in LESSONS for each in lesson.EXERCISES}
+
+#: Question id -> the option that was guessed before anything was revealed, from 0.
+GUESSES: dict[str, int] = {}
+
+
+def question(id: str) -> Question:
+    """Find a question."""
+    if id not in QUESTIONS:
+        raise UsageError(f"there is no question {id!r}; there are {', '.join(QUESTIONS)}")
+    return QUESTIONS[id]
+
+
+def exercise(id: str) -> Exercise:
+    """Find an exercise."""
+    if id not in EXERCISES:
+        raise UsageError(f"there is no exercise {id!r}; there are {', '.join(EXERCISES)}")
+    return EXERCISES[id]
+
+
+def check(id: str, answer: Callable[..., Any]) -> None:
+    """Run a learner's function on every case, and print how it does."""
+    cases = exercise(id).cases()
+    if not callable(answer):
+        raise UsageError(f"check({id!r}, …) takes the function itself, without calling it first")
+    came = [_run(answer, case) for case in cases]
+    if all(value is UNANSWERED for value in came):
+        print(f"{id}: not answered yet. Replace the dots, then run this cell again.")
+        return
+    wrong = [
+        (case, value) for case, value in zip(cases, came, strict=True) if not _fits(case, value)
+    ]
+    if not wrong:
+        print(f"{id}: right in all {len(cases)} cases.")
+        return
+    case, value = wrong[0]
+    print(f"{id}: right in {len(cases) - len(wrong)} of {len(cases)} cases. The first wrong one:")
+    print(f"  case      {case.name}")
+    print(f"  expected  {case.expected!r}")
+    print(f"  came      {value if isinstance(value, _Raised) else repr(value)}")
+    print(textwrap.fill(f"  why       {case.if_wrong}", 88, subsequent_indent=" " * 12))
+
+
+class _Raised(str):
+    """What a learner's function raised, as one line."""
+
+
+def _run(answer: Callable[..., Any], case: Case) -> Any:
+    try:
+        return answer(*case.given)
+    except Exception as why:  # the learner's code: whatever it raises is its result
+        return _Raised(f"{type(why).__name__}: {why}")
+
+
+def _fits(case: Case, came: Any) -> bool:
+    """Whether a result will do. For yes or no its truth is enough, but None is no answer."""
+    if isinstance(came, _Raised) or came is None or came is UNANSWERED:
+        return False
+    yes_or_no = isinstance(case.expected, bool)
+    return bool(came) is case.expected if yes_or_no else came == case.expected

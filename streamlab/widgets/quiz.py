@@ -1,0 +1,165 @@
+"""Predict, then look: a question beside the cell that answers it.
+
+`predict("00-sdk")` shows the question and keeps the guess in this kernel; `reveal("00-sdk")`, after
+the code that shows what is so, gives the reason for every option. Neither waits for the other or
+for a person, so Run All runs through. A page without a kernel shows the same text, standing still.
+
+The view (`quiz.js`) sets three traits and asks nothing: which option is picked, which one was the
+guess, and whether the learner wants to be told now. Read next: `study/questions.py`.
+"""
+
+from __future__ import annotations
+
+import html as markup
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+from streamlab.errors import UsageError
+from streamlab.study.questions import GUESSES, QUESTIONS, question
+from streamlab.study.tasks import Option, Question
+
+__all__ = ["Predict", "Reveal", "predict", "reveal", "summary"]
+
+HERE = Path(__file__).parent
+
+#: Width of what is printed, in characters.
+WIDTH = 88
+
+#: How a reveal stands beside its question, where a page keeps styles (GitHub does not).
+BOX = "max-width: 760px; border-left: 3px solid #8888; padding-left: 16px; margin: 6px 0"
+
+#: Question id -> its newest view.
+SHOWN: dict[str, Predict] = {}
+
+
+def predict(id: str) -> Predict:
+    """Show a question; the learner's guess is kept in `GUESSES`."""
+    return Predict(question(id))
+
+
+def reveal(id: str) -> Reveal:
+    """Say which option is right, and why each of the others tempts."""
+    asked = question(id)
+    if id in SHOWN:
+        SHOWN[id].revealed = True
+    return Reveal(asked, GUESSES.get(id))
+
+
+def summary(lesson: str) -> None:
+    """Print how the guesses of one lesson went, and where to read again."""
+    asked = [each for id, each in QUESTIONS.items() if id.startswith(f"{lesson}-")]
+    if not asked:
+        raise UsageError(f"lesson {lesson!r} has no questions")
+    guessed = [each for each in asked if each.id in GUESSES]
+    if not guessed:
+        print(f"Lesson {lesson}: no guesses yet. Pick one in each box, then run this cell again.")
+        return
+    wrong = [each for each in guessed if GUESSES[each.id] != each.right]
+    print(f"Lesson {lesson}: {len(guessed) - len(wrong)} of {len(guessed)} guesses were right.")
+    for each in wrong:
+        print(f"  Read again: {each.again} (you guessed {letter(GUESSES[each.id])})")
+
+
+def letter(place: int) -> str:
+    """What an option is called: A for the first."""
+    return chr(ord("A") + place)
+
+
+class Predict(anywidget.AnyWidget):
+    """One question to guess at."""
+
+    _esm = HERE / "quiz.js"
+    _css = HERE / "quiz.css"
+
+    question = traitlets.Dict(help="the text and the options").tag(sync=True)
+    picked = traitlets.Int(-1, help="the option in view, from 0; -1: none").tag(sync=True)
+    guess = traitlets.Int(-1, help="the option that was guessed first").tag(sync=True)
+    told = traitlets.Bool(False, help="the learner wants to be told now").tag(sync=True)
+    revealed = traitlets.Bool(False, help="the notebook has shown what is so").tag(sync=True)
+
+    def __init__(self, asked: Question) -> None:
+        self._asked = asked
+        options = [{"text": o.text, "says": o.says, "right": o.right} for o in asked.options]
+        guess = GUESSES.get(asked.id, -1)
+        super().__init__(
+            question={"text": asked.text, "options": options}, guess=guess, picked=guess
+        )
+        SHOWN[asked.id] = self
+
+    @traitlets.validate("picked", "guess")
+    def _is_an_option(self, proposal: dict[str, Any]) -> int:
+        place = int(proposal["value"])
+        if not -1 <= place < len(self._asked.options):
+            raise traitlets.TraitError(f"{self._asked.id} has no option number {place}")
+        return place
+
+    @traitlets.observe("guess")
+    def _keep_guess(self, change: dict[str, Any]) -> None:
+        if change["new"] >= 0:
+            GUESSES[self._asked.id] = change["new"]
+
+    def __repr__(self) -> str:
+        options = (f"{letter(n)}  {o.text}" for n, o in enumerate(self._asked.options))
+        text = textwrap.fill(f"Predict: {self._asked.text}", WIDTH)
+        return "\n".join([text, *(_indented(option) for option in options)])
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
+        options = (f"<b>{letter(n)}</b> {_html(o.text)}" for n, o in enumerate(self._asked.options))
+        data["text/plain"] = repr(self)
+        data["text/html"] = (
+            f"<p><b>Predict</b> {_html(self._asked.text)}</p><p>{'<br>'.join(options)}</p>"
+        )
+        return data, metadata
+
+
+class Reveal:
+    """What is said when the notebook shows what is so: first about the learner's own guess."""
+
+    def __init__(self, asked: Question, guess: int | None) -> None:
+        named = [(letter(n), option) for n, option in enumerate(asked.options)]
+        told = {asked.right} if guess is None else {asked.right, guess}
+        self.right = named[asked.right]
+        self.guessed = None if guess is None else named[guess]
+        self.others = [pair for n, pair in enumerate(named) if n not in told]
+
+    def _paragraphs(self) -> list[tuple[str, Option]]:
+        """(what is said of it, option) of those that need no click."""
+        if self.guessed is None or self.guessed == self.right:
+            you = "You guessed it: " if self.guessed else ""
+            return [(f"{you}{self.right[0]} is right", self.right[1])]
+        return [
+            (f"You guessed {self.guessed[0]}", self.guessed[1]),
+            (f"{self.right[0]} is right", self.right[1]),
+        ]
+
+    def __repr__(self) -> str:
+        others = [(f"Why {name} tempts", option) for name, option in self.others]
+        said = (
+            textwrap.fill(f"{what}: {option.text}", WIDTH) + "\n" + _indented(option.says)
+            for what, option in (*self._paragraphs(), *others)
+        )
+        return "\n".join(said)
+
+    def _repr_html_(self) -> str:
+        def paragraph(what: str, option: Option) -> str:
+            return f"<p><b>{what}</b>: {_html(option.text)}<br>{_html(option.says)}</p>"
+
+        said = "".join(paragraph(*each) for each in self._paragraphs())
+        others = "".join(paragraph(*each) for each in self.others)
+        more = f"<details><summary>Why the others tempt</summary>{others}</details>"
+        return f'<div style="{BOX}">{said}{more}</div>'
+
+
+def _indented(text: str) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _html(text: str) -> str:
+    """Escape for HTML; what stands between backticks is code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", markup.escape(text))

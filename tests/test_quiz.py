@@ -1,0 +1,184 @@
+"""The predict widget without a browser: what it keeps, what it says, and what it never shows."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import traitlets
+
+from streamlab.errors import UsageError
+from streamlab.study.questions import GUESSES, QUESTIONS, question
+from streamlab.widgets import quiz
+from streamlab.widgets.quiz import Predict, predict, reveal, summary
+
+ID = "00-sdk"
+RIGHT = question(ID).right
+WRONG = (RIGHT + 1) % len(question(ID).options)
+FOLDER = Path(quiz.__file__).parent
+LIVE = "application/vnd.jupyter.widget-view+json"
+
+
+@pytest.fixture(autouse=True)
+def nothing_guessed_yet() -> Iterator[None]:
+    GUESSES.clear()
+    quiz.SHOWN.clear()
+    yield
+    GUESSES.clear()
+
+
+def pick(widget: Predict, place: int) -> None:
+    """What the page sends when an option is picked for the first time."""
+    widget.set_state({"picked": place, "guess": place})
+
+
+# --- The guess ------------------------------------------------------------------------------------
+
+
+def test_a_guess_is_kept_in_the_kernel() -> None:
+    pick(predict(ID), 2)
+    assert GUESSES == {ID: 2}
+
+
+def test_a_guess_may_change_until_something_is_told() -> None:
+    widget = predict(ID)
+    pick(widget, 0)
+    pick(widget, 1)
+    assert GUESSES == {ID: 1}
+
+
+def test_looking_at_another_option_is_no_guess() -> None:
+    widget = predict(ID)
+    pick(widget, 0)
+    widget.set_state({"told": True, "picked": 1})
+    assert (GUESSES, widget.picked) == ({ID: 0}, 1)
+
+
+@pytest.mark.parametrize("place", [-2, 4, 99])
+def test_a_guess_that_is_no_option_is_refused(place: int) -> None:
+    widget = predict(ID)
+    with pytest.raises(traitlets.TraitError, match=f"{ID} has no option number {place}"):
+        widget.set_state({"guess": place})
+    assert GUESSES == {}
+
+
+def test_a_cell_that_runs_again_remembers_the_guess() -> None:
+    pick(predict(ID), 1)
+    again = predict(ID)
+    assert (again.guess, again.picked, again.revealed) == (1, 1, False)
+
+
+def test_an_unknown_question_names_the_known_ones() -> None:
+    for ask in (predict, reveal):
+        with pytest.raises(UsageError, match="no question '00-x'; there are 00-sdk"):
+            ask("00-x")
+
+
+# --- What is revealed -----------------------------------------------------------------------------
+
+
+def test_revealing_tells_the_newest_view() -> None:
+    old, new = predict(ID), predict(ID)
+    reveal(ID)
+    assert (old.revealed, new.revealed) == (False, True)
+
+
+def test_revealing_works_before_and_without_any_view() -> None:
+    assert repr(reveal(ID)).startswith("D is right: ")
+
+
+@pytest.mark.parametrize("id", QUESTIONS)
+def test_a_reveal_has_the_reason_for_every_option(id: str) -> None:
+    told = reveal(id)
+    for option in question(id).options:
+        assert option.says in " ".join(repr(told).split())
+        assert option.says in html.unescape(re.sub("</?code>", "`", told._repr_html_()))
+
+
+def test_a_reveal_speaks_of_the_guess_first() -> None:
+    pick(predict(ID), WRONG)
+    told = reveal(ID)
+    says = question(ID).options[WRONG].says
+    assert repr(told).startswith("You guessed A: It raises an exception.\n")
+    assert told._repr_html_().index(says) < told._repr_html_().index("<details>")
+    assert told._repr_html_().count(says) == 1
+    pick(predict(ID), RIGHT)
+    assert repr(reveal(ID)).startswith("You guessed it: D is right: ")
+
+
+# --- Standing still -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("id", QUESTIONS)
+def test_a_page_without_a_kernel_shows_the_question_and_gives_nothing_away(id: str) -> None:
+    asked, widget = question(id), predict(id)
+    data, _ = widget._repr_mimebundle_()
+    assert data.keys() == {"text/plain", "text/html", LIVE}
+    for shown in (data["text/plain"], html.unescape(re.sub("</?code>", "`", data["text/html"]))):
+        flat = " ".join(shown.split())
+        assert asked.text in flat
+        assert all(option.text in flat for option in asked.options)
+        assert not any(option.says in flat for option in asked.options)
+
+
+def test_what_stands_still_is_the_same_every_time_whatever_was_guessed() -> None:
+    first, second = predict(ID), predict(ID)
+    pick(second, 1)
+    assert repr(first) == repr(second)
+    assert "0x" not in repr(first)
+    assert first._repr_mimebundle_()[0]["text/html"] == second._repr_mimebundle_()[0]["text/html"]
+
+
+def test_text_cannot_become_markup() -> None:
+    assert quiz._html('<img src=x onerror="1"> `<b>`') == (
+        "&lt;img src=x onerror=&quot;1&quot;&gt; <code>&lt;b&gt;</code>"
+    )
+
+
+# --- The summary ----------------------------------------------------------------------------------
+
+
+def test_a_summary_without_guesses_is_one_fixed_line(capsys: pytest.CaptureFixture[str]) -> None:
+    summary("00")
+    line = "Lesson 00: no guesses yet. Pick one in each box, then run this cell again.\n"
+    assert capsys.readouterr().out == line
+
+
+def test_a_summary_counts_and_says_where_to_read_again(capsys: pytest.CaptureFixture[str]) -> None:
+    pick(predict("00-loop"), question("00-loop").right)
+    pick(predict(ID), WRONG)
+    pick(predict("01-usage"), 0)
+    summary("00")
+    assert capsys.readouterr().out.splitlines() == [
+        "Lesson 00: 1 of 2 guesses were right.",
+        "  Read again: The story (you guessed A)",
+    ]
+
+
+def test_a_lesson_without_questions_is_refused() -> None:
+    with pytest.raises(UsageError, match="'99' has no questions"):
+        summary("99")
+
+
+# --- The page -------------------------------------------------------------------------------------
+
+
+def test_the_view_builds_no_markup_and_asks_no_network() -> None:
+    script = (FOLDER / "quiz.js").read_text(encoding="utf-8")
+    for banned in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "fetch(", "http"):
+        assert banned not in script
+    assert len(script.splitlines()) <= 150
+
+
+def test_the_view_asks_its_model_for_nothing_but_the_five_that_a_saved_page_has() -> None:
+    script = (FOLDER / "quiz.js").read_text(encoding="utf-8")
+    assert set(re.findall(r"model\.(\w+)", script)) == {"get", "set", "on", "off", "save_changes"}
+
+
+def test_every_colour_has_a_way_out_where_there_is_no_jupyter() -> None:
+    style = (FOLDER / "quiz.css").read_text(encoding="utf-8")
+    assert not re.findall(r"var\(--jp-[\w-]+\)", style)
+    assert "url(" not in style and "@import" not in style
