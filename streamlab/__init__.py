@@ -1,4 +1,4 @@
-"""streamlab: a streamed LLM answer is events that must be assembled, judged, and only then acted on.
+"""A streamed LLM answer is events that must be assembled, judged, and only then acted on.
 
 The way of the data is the way through the folders: `wire` (bytes -> events), `consumer` (events ->
 effects), `streams` (where recordings come from), `analysis` (what one says), `study` and `widgets`
@@ -30,26 +30,34 @@ _HOME = {
     "Recording": "streamlab.streams.recording",
     "read": "streamlab.streams.recording",
     "write": "streamlab.streams.recording",
-    "synth": "streamlab.streams",
-    "faults": "streamlab.streams",
     "FaultServer": "streamlab.streams.server",
+    "record": "streamlab.streams.live",
     "judge": "streamlab.analysis.judge",
     "Script": "streamlab.analysis.trace",
     "trace": "streamlab.analysis.trace",
+    "ask_sdk": "streamlab.study.sdk",
+    "check": "streamlab.study.questions",
+    "predict": "streamlab.widgets.quiz",
+    "reveal": "streamlab.widgets.quiz",
+    "summary": "streamlab.widgets.quiz",
     "Stepper": "streamlab.widgets.stepper",
     "UsageError": "streamlab.errors",
     "WireError": "streamlab.errors",
 }
 
-__all__ = sorted(_HOME)
+#: Public names that are modules themselves.
+_MODULES = {"faults": "streamlab.streams.faults", "synth": "streamlab.streams.synth"}
+
+__all__ = sorted({**_HOME, **_MODULES})
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif name in _MODULES:
+        value = import_module(_MODULES[name])
+    else:
         raise AttributeError(f"module 'streamlab' has no attribute {name!r}")
-    module = import_module(home if name not in ("synth", "faults") else f"{home}.{name}")
-    value = module if name in ("synth", "faults") else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -394,18 +394,11 @@ BREACHES: dict[str, tuple[list[Any], str]] = {
         answer(block(0), delta(0, "signature_delta", signature="a"), stop(0)), "delta-kind"),
     "stop before its start": (answer(stop(0)), "stop-without-start"),
     "stop without index": (answer({"type": "content_block_stop"}), "stop-without-start"),
-    "stop twice": (answer(*BODY, stop(0)), "stop-after-stop"),
     "message_delta without delta": ([start(), {"type": "message_delta"}, STOP], "malformed"),
-    "block starts after the stop reason": ([start(), end(), *BODY, STOP], "after-stop-reason"),
-    "block goes on after the stop reason": (
-        [start(), block(0), end(), text(0, "a"), stop(0), STOP], "after-stop-reason"),
-    "block stops after the stop reason": (
-        [start(), block(0), end(), stop(0), STOP], "after-stop-reason"),
     "two stop reasons": ([start(), end("end_turn"), end("tool_use"), STOP], "stop-reason-changed"),
     "marker with a block open": ([start(), block(0), end(), STOP], "stop-too-early"),
     "marker without a stop reason": ([start(), *BODY, STOP], "stop-too-early"),
     "marker without message_delta": ([start(), STOP], "stop-too-early"),
-    "a block number is missing": (answer(*BODY, block(2), stop(2)), "index-gap"),
     "delta after the end": ([*TEXT, text(0, "late")], "after-the-end"),
     "block after the end": ([*TEXT, block(1), stop(1)], "after-the-end"),
     "stop reason after the end": ([*TEXT, end("tool_use")], "after-the-end"),
@@ -428,6 +421,22 @@ def test_breach_of_the_grammar(payloads: list[Any], rule: str) -> None:
     assert consumer.proposals == ()
 
 
+def test_a_block_number_that_is_missing_holds_a_complete_answer() -> None:
+    consumer, _ = consume(stream(answer(*BODY, block(2), stop(2))))
+    assert consumer.attempt.state == "HELD"
+    assert consumer.turn.complete
+    assert "ambiguous" in [p.rule for p in consumer.turn.facts.problems]
+
+
+def test_a_block_number_used_again_is_a_block_of_its_own_and_a_breach() -> None:
+    consumer, _ = consume(stream(answer(*BODY, *BODY)))
+    assert [s.status for s in consumer.turn.segments] == ["ready", "ready"]
+    assert len({s.id for s in consumer.turn.segments}) == 2
+    assert consumer.attempt.state == "INVALID"
+
+
+HI_THERE = (block(0), text(0, "Hi there"), stop(0))
+
 #: Name -> the events, and the problems. None of these breaks the answer.
 HABITS: dict[str, tuple[Any, list[tuple[str, str]]]] = {
     "none": (TEXT, []),
@@ -435,6 +444,15 @@ HABITS: dict[str, tuple[Any, list[tuple[str, str]]]] = {
     "[DONE] after it": ([*TEXT, b"data: [DONE]\n\n"], [("done-marker", "note")]),
     "unknown event after it": ([*TEXT, {"type": "later"}], [("unknown", "note")]),
     "ping after it": ([*TEXT, PING], []),
+    "a block that stops twice": (answer(*HI_THERE, stop(0)), [("stop-after-stop", "warning")]),
+    "a block after the stop reason": (
+        [start(), end(), *HI_THERE, STOP],
+        [("after-stop-reason", "warning")],
+    ),
+    "a block that stops after the stop reason": (
+        [start(), *HI_THERE[:-1], end(), HI_THERE[-1], STOP],
+        [("after-stop-reason", "warning")],
+    ),
     "no event names": ([frame(p, "") for p in TEXT], [("unnamed-event", "warning")]),
     "other event names": ([frame(p, "message") for p in TEXT], [("event-name", "warning")]),
     "types missing": (

@@ -323,7 +323,7 @@ LINE_FAULTS: dict[str, tuple[Callable[[Recording], Recording], State]] = {
     "token_limit": (lambda r: faults.token_limit(r, 14), State.HELD),
     "unknown": (lambda r: faults.unknown(r, 20), State.VALIDATED_PROPOSAL),
     "interleave": (lambda r: faults.interleave(r), State.VALIDATED_PROPOSAL),
-    "index_gap": (lambda r: faults.index_gap(r, 1), State.INVALID),
+    "index_gap": (lambda r: faults.index_gap(r, 1), State.HELD),
 }
 
 

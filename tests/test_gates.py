@@ -308,7 +308,7 @@ def test_no_sequence_of_events_is_a_proposal_without_every_condition(
     assert not any(isinstance(event, ProviderError) for event in events)
     assert not any(isinstance(e, Problem) and e.severity == "error" for e in events)
     reasons = {event.reason for event in events if isinstance(event, StopReported)}
-    assert reasons & {"tool_use", "end_turn", "other"}
+    assert reasons & {"tool_use", "end_turn"}
     calls = [s for s in turn.segments if s.kind == "tool_call" and not s.start.server]
     assert calls
     for call in calls:
@@ -327,6 +327,15 @@ def test_the_likely_sequences_do_reach_a_proposal() -> None:
         MessageCompleted(4),
     ]
     assert _fold(events, policy())[0].state is State.VALIDATED_PROPOSAL
+
+
+def test_a_call_that_never_stopped_is_no_proposal_even_where_any_call_is_permitted() -> None:
+    written = [SegmentStarted("0", "tool_call", 1, "t", "pay", "c"), InputDelta("0", "{}")]
+    ended = [StopReported("tool_use", "tool_use", 3), MessageCompleted(4)]
+    last = judge_turn(fold([*written, *ended]), EFFECT)[-1]
+    assert (last.gate, last.outcome) == ("parse", Input.GATES_FAILED)
+    assert "its block never stopped" in last.saw
+    assert judge_turn(fold([*written, SegmentStopped("0", 2), *ended]), EFFECT)[-1].passed
 
 
 def test_settling_moves_only_a_complete_attempt() -> None:

@@ -39,6 +39,7 @@ from tests.streams_for_tests import (
     pieces,
     saw,
     soups,
+    stop,
     stream,
 )
 
@@ -301,16 +302,14 @@ ODD = DELTA % '"index":0,"delta":{"type":"input_json_delta",%s}'
 )
 @pytest.mark.parametrize("named", [True, False])
 def test_the_fast_way_reads_every_odd_delta_as_the_general_way_does(odd: str, named: bool) -> None:
-    event = "content_block_delta" if named else ""
-    made = [json.dumps(payload).encode() for payload in CALL]
     names = [payload["type"] if named else "" for payload in CALL]
-    frames = [
-        Frame(n, name, data, n, n + 1)
-        for n, (name, data) in enumerate(zip(names, made, strict=True))
-    ]
-    strange = Frame(9, event, odd.encode(), 9, 10)
-    for place in range(len(frames) + 1):
-        both_ways([*frames[:place], strange, strange, *frames[place:]], named)
+    made = zip(names, CALL, strict=True)
+    frames = [Frame(n, name, json.dumps(p).encode(), n, n + 1) for n, (name, p) in enumerate(made)]
+    strange = Frame(9, "content_block_delta" if named else "", odd.encode(), 9, 10)
+    unstopped = [frame for n, frame in enumerate(frames) if CALL[n] != stop(0)]
+    for whole in (frames, unstopped):
+        for place in range(len(whole) + 1):
+            both_ways([*whole[:place], strange, strange, *whole[place:]], named)
 
 
 def test_the_fast_way_is_taken_by_the_deltas_of_an_ordinary_answer() -> None:

@@ -118,8 +118,10 @@ def test_a_client_side_call_makes_the_stop_reason_tool_use(label: str) -> None:
     assert turn.complete
 
 
-@pytest.mark.parametrize("label", ["max_tokens", "context_window", "refusal", "pause_turn"])
-def test_a_call_overrules_no_label_that_says_the_answer_is_not_done(label: str) -> None:
+@pytest.mark.parametrize(
+    "label", ["max_tokens", "context_window", "refusal", "pause_turn", "other"]
+)
+def test_a_call_overrules_no_other_label(label: str) -> None:
     turn = fold([CALL, StopReported(label, label, 9), MessageCompleted(10)])
     assert turn.facts.stop_reason == label
 

@@ -72,7 +72,7 @@ def judge(
             watch(chunk, reads)
         if consumer.finished:
             break
-    consumer.end(recording.ending)
+    consumer.end(recording.ending, recording.end_t)
     meter.end(recording.end_t, consumer.last_words)
     if watch is not None:
         watch(Chunk(meter.now, b""), consumer.last_words)

@@ -256,7 +256,7 @@ class _Tracer:
     def _ending(self) -> Iterator[Step]:
         recording, consumer = self.script.recording, self.consumer
         taken: list[Event] = []
-        for frame, events in consumer.reader.end(recording.ending):
+        for frame, events in consumer.reader.end(recording.ending, recording.end_t):
             if frame is not None:
                 yield self._frame_step(frame, events)
                 yield from self._controls(frame.number)

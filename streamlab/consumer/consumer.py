@@ -67,10 +67,10 @@ class Consumer:
         reads = self.reader.over_time(t) if t is not None else []
         return self._take(reads + self.reader.feed(data) if reads else self.reader.feed(data))
 
-    def end(self, ending: str = "eof") -> Attempt:
-        """Say how the transport stopped; return where the attempt is after the gates."""
+    def end(self, ending: str = "eof", t: float | None = None) -> Attempt:
+        """Say how the transport stopped, and when; return where the attempt is after the gates."""
         if self.ending is None:
-            self.last_words = self._take(self.reader.end(ending))
+            self.last_words = self._take(self.reader.end(ending, t))
             self.ending = ending
             if self.attempt.state is State.MESSAGE_COMPLETE:
                 self.settle()

@@ -50,7 +50,7 @@ Chain = tuple[Any, Any] | None
 MAX_PROBLEMS = 100
 
 #: Labels that a client-side call overrules: the model stopped for the tool, whatever they say.
-OVERRULED = ("end_turn", "stop_sequence", "other")
+OVERRULED = ("end_turn", "stop_sequence")
 
 
 def _items(chain: Chain) -> list[Any]:

@@ -276,7 +276,7 @@ _CATALOGUE = (
     Fault(
         "index_gap",
         "frames",
-        (INVALID,),
+        (HELD,),
         "A block's number is missing, so a whole block may be.",
         lambda r, rng: index_gap(r, _block(r, rng)),
     ),

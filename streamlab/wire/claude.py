@@ -14,28 +14,25 @@ person sees may be partial, and the attempt (`consumer/attempt.py`) decides what
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, TypeGuard
+from typing import Any, ClassVar, TypeGuard
 
 import msgspec
 
+from .claude_blocks import ATTACHING, DELTAS, KIND, Block, as_json, begin, decode_delta, initial
 from .events import (
+    Ambiguous,
     Attached,
     Event,
     InputDelta,
     KeepAlive,
-    Kind,
     MessageCompleted,
     MessageStarted,
     Problem,
     SegmentStarted,
     SegmentStopped,
     Severity,
-    SignatureDelta,
     StopReported,
-    TextDelta,
-    ThinkingDelta,
     Unknown,
     UsageReported,
 )
@@ -55,88 +52,6 @@ STOP_REASON = {
     "compaction": "pause_turn",
 }
 
-#: Block type -> (our kind, whether the provider runs it). Any other type is "other".
-KIND: dict[str, tuple[Kind, bool]] = {
-    "text": ("text", False),
-    "thinking": ("thinking", False),
-    "tool_use": ("tool_call", False),
-    "server_tool_use": ("tool_call", True),
-    "mcp_tool_use": ("tool_call", True),
-}
-
-#: Fields of a block's start that are its content, with what they become. (A tool's `input` is not
-#: here: on this wire it starts as {} and comes in deltas.)
-INITIAL: dict[str, dict[str, Callable[[str, str], Event]]] = {
-    "text": {"text": TextDelta},
-    "thinking": {"thinking": ThinkingDelta, "signature": SignatureDelta},
-    "tool_use": {},
-}
-
-#: Delta type -> (the field that holds it, what it becomes, the kinds of block that take it).
-DELTAS: dict[str, tuple[str, Callable[[str, str], Event], tuple[Kind, ...]]] = {
-    "text_delta": ("text", TextDelta, ("text",)),
-    "thinking_delta": ("thinking", ThinkingDelta, ("thinking",)),
-    "signature_delta": ("signature", SignatureDelta, ("thinking",)),
-    "input_json_delta": ("partial_json", InputDelta, ("tool_call",)),
-}
-
-
-class _Text(msgspec.Struct, tag="text_delta", gc=False, forbid_unknown_fields=True):
-    text: str
-
-
-class _Input(
-    msgspec.Struct,
-    tag="input_json_delta",
-    gc=False,
-    forbid_unknown_fields=True,
-    rename={"text": "partial_json"},
-):
-    text: str
-
-
-class _Thinking(
-    msgspec.Struct,
-    tag="thinking_delta",
-    gc=False,
-    forbid_unknown_fields=True,
-    rename={"text": "thinking"},
-):
-    text: str
-
-
-class _Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """Nine frames in ten are this shape; decoding straight into it is four times as fast as a dict.
-
-    Whatever does not fit (another event, an unknown field, a wrong type) takes the general way.
-    """
-
-    type: Literal["content_block_delta"]  # not a tag: where there is only one, it may be missing
-    index: int
-    delta: _Text | _Input | _Thinking
-
-
-_decode_delta = msgspec.json.Decoder(_Delta).decode
-
-#: Kind of block -> (the only hot delta it takes, what that becomes).
-_HOT: dict[str, tuple[type, Callable[[str, str], Event]]] = {
-    "text": (_Text, TextDelta),
-    "thinking": (_Thinking, ThinkingDelta),
-    "tool_call": (_Input, InputDelta),
-}
-
-
-class _Block(msgspec.Struct):
-    """An open block: its segment's id, and what it takes."""
-
-    segment: str
-    kind: Kind
-    name: str  #: the vendor's word for its type
-    hot: type[msgspec.Struct] | None
-    make: Callable[[str, str], Event]
-    given_input: Any = None  # a tool's input that came whole, in the start (a proxy's habit)
-    fragments: bool = False
-
 
 def recognises(event: str, payload: dict[str, Any]) -> bool:
     """Whether a frame can only be this wire format's."""
@@ -153,8 +68,9 @@ class ClaudeReader:
         self.named = named  #: whether frames can have an event name (one-event-a-line files can't)
         self.started = False
         self.completed = False
-        self._open: dict[int, _Block] = {}
+        self._open: dict[int, Block] = {}
         self._used: set[int] = set()
+        self._blocks = 0  # how many have started
         self._stop_reason: str | None = None
         self._stopped = False  # message_stop came, rightly or not
         self._second = False  # a second answer began: it is not this one's
@@ -164,7 +80,7 @@ class ClaudeReader:
         """The events that one frame states; most often one."""
         if frame.event == "content_block_delta" or not (frame.event or self.named):
             try:
-                delta = _decode_delta(frame.data)
+                delta = decode_delta(frame.data)
             except (msgspec.MsgspecError, RecursionError):
                 return self._read_any(frame)
             block = self._open.get(delta.index)
@@ -258,15 +174,14 @@ class ClaudeReader:
         if not _is_index(index) or not isinstance(content, dict):
             text = "content_block_start needs an index (0, 1, 2, …) and a content_block"
             return (self._fault("malformed", text, frame),)
-        if index in self._used:
-            text = f"block {index} starts again; its number is taken"
+        if index in self._open:
+            text = f"block {index} starts again while it is open"
             return (self._fault("index-reused", text, frame),)
-        problems = self._order(f"block {index} starts", frame)
-        if index != len(self._used):
-            text = f"block {index} starts where block {len(self._used)} was due"
-            problems = (*problems, *self._gap(text, frame))
+        problems = (*self._order(f"block {index} starts", frame), *self._number(index, frame))
+        self._blocks += 1
+        again = f".{self._blocks}" if index in self._used else ""
         self._used.add(index)
-        block = _block(index, content, self.started)
+        block = begin(f"{index}{again}", content, self.started)
         self._open[index] = block
         server = KIND.get(block.name, ("other", False))[1]
         name, call_id = str(content.get("name") or ""), str(content.get("id") or "")
@@ -275,7 +190,7 @@ class ClaudeReader:
         started = SegmentStarted(
             block.segment, block.kind, frame.number, block.name, name, call_id, server
         )
-        return (*problems, started, *self._initial(block, content))
+        return (*problems, started, *initial(block, content))
 
     def _block_delta(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         index, delta = payload.get("index"), payload.get("delta")
@@ -289,7 +204,7 @@ class ClaudeReader:
         problems = self._order(f"block {index} goes on", frame)
         return (*problems, *self._delta(block, delta, frame))
 
-    def _delta(self, block: _Block, delta: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
+    def _delta(self, block: Block, delta: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         name = delta.get("type")
         known = DELTAS.get(name) if isinstance(name, str) else None
         if known is None or block.kind == "other":
@@ -320,12 +235,14 @@ class ClaudeReader:
         block = self._open.pop(index, None) if _is_index(index) else None
         if block is None:
             rule, when = self._closed_or_never(index)
-            return (self._fault(f"stop-{rule}", f"a stop for block {index!r}, {when}", frame),)
+            text = f"a stop for block {index!r}, {when}"
+            if rule == "after-stop":  # said twice; nothing is lost
+                return self._habit("stop-after-stop", "warning", text, frame)
+            return (self._fault(f"stop-{rule}", text, frame),)
         problems = self._order(f"block {index} stops", frame)
         stopped = SegmentStopped(block.segment, frame.number)
         if block.given_input and not block.fragments:
-            whole = json.dumps(block.given_input, ensure_ascii=False, separators=(",", ":"))
-            return (*problems, InputDelta(block.segment, whole), stopped)
+            return (*problems, InputDelta(block.segment, as_json(block.given_input)), stopped)
         return (*problems, stopped)
 
     def _message_delta(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
@@ -357,11 +274,10 @@ class ClaudeReader:
         if missing := self._missing():
             text = f"message_stop came without {', '.join(missing)}"
             return (self._fault("stop-too-early", text, frame),)
-        gap = self._used != set(range(len(self._used)))
-        if gap:
-            text = f"blocks {sorted(self._used)[:20]}: a number is missing, so a block may be lost"
-            return (self._fault("index-gap", text, frame),)
         self.completed = True
+        if len(self._used) != 1 + max(self._used, default=-1):
+            text = f"blocks {sorted(self._used)[:20]}: a number is missing, so a block may be lost"
+            return (Ambiguous(text, frame.number), MessageCompleted(frame.number))
         return (MessageCompleted(frame.number),)
 
     def _ping(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
@@ -383,13 +299,19 @@ class ClaudeReader:
     def _order(self, what: str, frame: Frame) -> tuple[Event, ...]:
         if not self.started:
             return (self._fault("before-start", f"{what} before message_start", frame),)
-        if self._stop_reason is not None:
+        if self._stop_reason is not None:  # its index still tells whose it is
             text = f"{what} after the stop reason {self._stop_reason!r}"
-            return (self._fault("after-stop-reason", text, frame),)
+            return self._habit("after-stop-reason", "warning", text, frame)
         return ()
 
-    def _gap(self, text: str, frame: Frame) -> tuple[Event, ...]:
-        return self._habit("index-order", "warning", text, frame)
+    def _number(self, index: int, frame: Frame) -> tuple[Problem, ...]:
+        if index in self._used:
+            text = f"block {index} starts, but that number has been used"
+            return (self._fault("index-reused", text, frame),)
+        if index != self._blocks:
+            text = f"block {index} starts where block {self._blocks} was due"
+            return self._habit("index-order", "warning", text, frame)
+        return ()
 
     def _closed_or_never(self, index: Any) -> tuple[str, str]:
         if _is_index(index) and index in self._used:
@@ -410,39 +332,6 @@ class ClaudeReader:
     def _usage(self, usage: Any) -> tuple[Event, ...]:
         return (UsageReported(usage),) if isinstance(usage, dict) and usage else ()
 
-    def _initial(self, block: _Block, content: dict[str, Any]) -> tuple[Event, ...]:
-        """What a block already holds when it starts."""
-        becomes = INITIAL.get(block.name, {})
-        events: list[Event] = []
-        for key, value in content.items():
-            make = becomes.get(key)
-            if make is not None and isinstance(value, str):
-                if value:
-                    events.append(make(block.segment, value))
-            elif key not in SHOWN_ELSEWHERE[block.kind == "other"] and (
-                block.kind == "other" or value not in (None, [])
-            ):
-                events.append(Attached(block.segment, key, value))
-        return tuple(events)
-
-
-#: Deltas that add to a block without being its text: whole values, one after the other.
-ATTACHING = ("citations_delta", "compaction_delta")
-
-
-#: Fields of a block's start that have their own place already: (of a known kind, of an other).
-SHOWN_ELSEWHERE = (("type", "id", "name", "input"), ("type",))
-
 
 def _is_index(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _block(index: int, content: dict[str, Any], started: bool) -> _Block:
-    name = content.get("type")
-    name = name if isinstance(name, str) else "unknown"
-    kind = KIND.get(name, ("other", False))[0]
-    hot, make = _HOT.get(kind, (None, TextDelta))
-    given = (content.get("input") or None) if kind == "tool_call" else None
-    plain = started and given is None  # else each delta means more than what it appends
-    return _Block(str(index), kind, name, hot if plain else None, make, given)

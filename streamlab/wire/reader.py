@@ -20,7 +20,7 @@ from . import claude
 from .events import ENDINGS, BoundExceeded, Event, KeepAlive, Problem, StreamEnded
 from .jsonl import JSONLinesDecoder, is_json_lines
 from .payload import NotJSON, error_in, parse
-from .sse import BOM, MAX_FRAME, Frame, Overrun, SSEDecoder
+from .sse import BOM, FIELDS, MAX_FRAME, Frame, Overrun, SSEDecoder
 
 __all__ = ["BOUNDS", "Bounds", "Read", "Reader"]
 
@@ -133,16 +133,19 @@ class Reader:
             return []
         return [self._exceed(("seconds", self.bounds.seconds, t))]
 
-    def end(self, ending: str = "eof") -> list[Read]:
-        """Say how the transport stopped, in one of the `ENDINGS`; return what is left to report."""
+    def end(self, ending: str = "eof", t: float | None = None) -> list[Read]:
+        """Say how the transport stopped, in one of the `ENDINGS`; return what is left to report.
+
+        `t` is when, in seconds since the request was sent.
+        """
         if ending not in ENDINGS:
             raise UsageError(f"ending {ending!r} is none of {', '.join(ENDINGS)}")
-        reads: list[Read] = []
+        reads = self.over_time(t) if t is not None else []
         if self.exceeded is None:
             if self._decoder is None:
                 self._start_decoding()
             if isinstance(self._decoder, JSONLinesDecoder):
-                reads = self._read_all(self._decoder.end())
+                reads += self._read_all(self._decoder.end())
             if self._reader is None:
                 reads += self._give_up()
             reads += [(None, events) for events in self._last_words()]
@@ -197,8 +200,11 @@ class Reader:
 
     def _sniff(self, frame: Frame) -> Iterator[Read]:
         """Hold frames until one tells the wire format, then read them all."""
-        self._pending.append(frame)
         wire = self.wire or _recognise(frame)
+        if wire is None and not self._pending and _is_keep_alive(frame):
+            yield frame, (KeepAlive(),)
+            return
+        self._pending.append(frame)
         if wire is not None:
             self.wire = wire
             self._reader = WIRE_READERS[wire][1](isinstance(self._decoder, SSEDecoder))
@@ -257,6 +263,9 @@ class Reader:
             yield (Problem("empty", "warning", "no bytes came: no event, no answer", 0),)
         elif isinstance(decoder, SSEDecoder) and decoder.stray and not decoder.fields:
             first = next((line for _, line in decoder.stray if line.strip()), b"").lstrip()
+            if any(field.startswith(first) for field in FIELDS):
+                yield (Problem("empty", "warning", "the stream ended inside its first word", 0),)
+                return
             looks = _LOOKS_LIKE.get(first[:1], "")
             what = f"it looks like {looks} and" if looks else "it"
             text = f"not an event stream: {what} begins with {clip(first)}"
@@ -308,9 +317,9 @@ def _object(frame: Frame) -> dict[str, Any] | None:
 
 def _is_keep_alive(frame: Frame) -> bool:
     """Whether a frame proves life and nothing else, in every format known here."""
-    if frame.event == "error":
-        return False
     payload = _object(frame) or {}
+    if error_in(payload, frame):
+        return False
     return not frame.data.strip() or "ping" in (frame.event, payload.get("type"))
 
 

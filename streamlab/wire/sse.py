@@ -15,13 +15,16 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["BOM", "MAX_FRAME", "Frame", "Overrun", "SSEDecoder"]
+__all__ = ["BOM", "FIELDS", "MAX_FRAME", "Frame", "Overrun", "SSEDecoder"]
 
 #: Largest block, in bytes, before the decoder gives up. A preview cannot grow for ever; the
 #: largest honest blocks are base64 images of a few MB.
 MAX_FRAME = 16 * 1024 * 1024
 
 BOM = b"\xef\xbb\xbf"
+
+#: The names of the fields; a line with any other name is ignored.
+FIELDS = (b"data", b"event", b"id", b"retry")
 
 #: Lines that are no field are ignored, but the first ones are kept, to say what they were.
 MAX_STRAY, MAX_STRAY_LINE = 100, 64 * 1024

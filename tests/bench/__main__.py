@@ -185,7 +185,11 @@ HEAD = ("events", "floor", "streamlab", "raw", "helper", "of floor", "raw is", "
 def show(row: Row) -> str:
     """A row for a person."""
     times = [row.streamlab / row.floor, row.raw / row.streamlab, row.helper / row.streamlab]
-    cells = [f"{row.events:,}", *(f"{cost:.2f}" for cost in row[2:]), *(f"{x:.1f} x" for x in times)]
+    cells = [
+        f"{row.events:,}",
+        *(f"{cost:.2f}" for cost in row[2:]),
+        *(f"{x:.1f} x" for x in times),
+    ]
     return f"{row.name:34}" + "".join(f"{cell:>11}" for cell in cells)
 
 

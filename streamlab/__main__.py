@@ -1,0 +1,146 @@
+"""Start streamlab: `python3 -m streamlab COMMAND`, from a bare checkout with Python alone.
+
+Standard library only, because it runs before anything is installed. Where what a command needs is
+missing, `checkout.py` makes `.venv` first, and the command goes on inside it. Installed as a
+package there is nothing to set up: this is the command line, `cli.py`.
+Like `checkout.py` it must parse on Python 3.8, so that an old Python can say that it is too old.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from streamlab import __version__, checkout
+from streamlab.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+COMMANDS = {  # name -> (what it does, an example)
+    "lab": ("open JupyterLab on the first notebook", "lab --port 8899 --no-browser"),
+    "show": ("say what happened in each recording", "show fixtures/claude/*.sse --json"),
+    "serve": ("run the local fault server, loopback only", "serve --port 8765"),
+    "record": (
+        "keep a live stream, chunk by chunk with times",
+        "record --model greeting --prompt Hi --out hi.stream.jsonl",
+    ),
+    "test": ("check everything: ruff, mypy, pytest", "test --fast"),
+    "bench": ("measure the hot paths", "bench"),
+}
+NEEDS_DEV = ("test", "bench")
+LINT = (
+    ("ruff check", ("ruff", "check", ".")),
+    ("ruff format", ("ruff", "format", "--check", ".")),
+    ("mypy", ("mypy", "--strict", "streamlab")),
+)
+FAST = ("-m", "not browser and not slow")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status; whatever is wrong is one line on stderr."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return run_from_checkout(args) if checkout.is_checkout() else run_cli(args)
+    except UsageError as error:
+        print(f"streamlab: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def run_from_checkout(args: list[str]) -> int:
+    """Run one command here, or set the checkout up and run it there."""
+    if not args or args[0] in ("-h", "--help", "help"):
+        print(help_text())
+        return 0
+    if args[0] == "--version":
+        print(f"streamlab {__version__}")
+        return 0
+    command, *rest = args
+    if command not in COMMANDS:
+        raise UsageError(f"no command {command!r}; there are {', '.join(COMMANDS)}")
+    if not is_ready(command):
+        return go_on(checkout.set_up(), args)
+    if command == "test":
+        return run_tests(rest)
+    return run_bench(rest) if command == "bench" else run_cli(args)
+
+
+def is_ready(command: str) -> bool:
+    """Tell whether this very interpreter can run the command."""
+    whole = checkout.is_inside() and checkout.is_current()
+    return whole or checkout.has_dependencies(dev=command in NEEDS_DEV)
+
+
+def help_text() -> str:
+    """Return every command with an example."""
+    lines = ["usage: python3 -m streamlab COMMAND ...", ""]
+    lines += [f"  {name:<8}{what}" for name, (what, _) in COMMANDS.items()]
+    lines += ["", "for example"]
+    lines += [f"  python3 -m streamlab {example}" for _, example in COMMANDS.values()]
+    lines += ["", "The first one makes .venv here and installs into it (a minute, 600 MB)."]
+    lines += ["A command's own options: python3 -m streamlab COMMAND --help"]
+    return "\n".join(lines)
+
+
+# ── the commands ─────────────────────────────────────────────────────────────────────────────
+
+
+def run_cli(args: list[str]) -> int:
+    """Hand over to the command line proper; a dependency that is missing is named."""
+    try:
+        from streamlab.cli import main as cli
+
+        return cli(args)
+    except ModuleNotFoundError as error:
+        name = (error.name or "").partition(".")[0]
+        if name == "streamlab":
+            raise
+        raise UsageError(f"{name} is missing in {sys.prefix}; install it there") from None
+
+
+def run_tests(args: list[str]) -> int:
+    """Run the linters, then pytest; with arguments for pytest, pytest alone."""
+    chosen = [arg for arg in args if arg != "--fast"]
+    marks = FAST if len(chosen) < len(args) else ()
+    parts = () if chosen else LINT
+    failed = [name for name, command in parts if call(sys.executable, "-m", *command)]
+    status = call(sys.executable, "-m", "pytest", *marks, *chosen)
+    failed += ["pytest"] if status else []
+    if failed:
+        print(f"streamlab test: failed: {', '.join(failed)}", file=sys.stderr)
+    return status or min(len(failed), 1)
+
+
+def run_bench(args: list[str]) -> int:
+    """Run the benchmarks in tests/bench."""
+    return call(sys.executable, "-m", "tests.bench", *args)
+
+
+def call(*command: str) -> int:
+    """Run a child in the checkout and return its status; Ctrl-C is the child's to answer."""
+    sys.stdout.flush()
+    with subprocess.Popen(command, cwd=checkout.ROOT) as child:
+        while True:
+            try:
+                status = child.wait()
+                return status if status >= 0 else 128 - status
+            except KeyboardInterrupt:
+                continue
+
+
+def go_on(python: Path, args: list[str]) -> int:
+    """Continue with the same command in another interpreter: in its place, where the OS can."""
+    command = [str(python), "-m", "streamlab", *args]
+    if os.name == "nt":
+        return call(*command)
+    sys.stderr.flush()
+    os.execv(command[0], command)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

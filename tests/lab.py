@@ -1,0 +1,214 @@
+"""Drive a real JupyterLab in a real browser, for tests of what a learner sees.
+
+`Lab(folder)` runs a server over a copy of the folder, with settings of its own; `lab.open(...)`
+gives a `Notebook`: run it, read it, take its picture. Lab's own command object runs the cells (it
+answers when they are done), so nothing here waits for a guessed time or clicks through menus.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+CHROMIUM_ARGUMENTS = (
+    "--no-sandbox",  # a container's root has no sandbox
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+NAMES = "chromium chromium-browser google-chrome google-chrome-stable chrome msedge microsoft-edge"
+PLACES = (
+    "/usr/bin/chromium",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
+    r"C:\Program Files\Google\Chrome\Application\chrome.exe",
+    r"C:\Program Files (x86)\Google\Chrome\Application\chrome.exe",
+    r"C:\Program Files (x86)\Microsoft\Edge\Application\msedge.exe",
+)
+START = """
+import sys
+from streamlab.lab import open_lab
+sys.exit(open_lab(sys.argv[1], browser=False, more=sys.argv[2:]))
+"""
+OPTIONS = ("--LabApp.expose_app_in_browser=True", "--ServerApp.log_level=WARN")
+PATIENCE = 60.0  # seconds, for a machine that does other things too; nothing waits this long here
+
+
+def find_chromium() -> str | None:
+    """Return the path of a browser of the Chromium family: STREAMLAB_CHROMIUM, or a usual one."""
+    chosen = os.environ.get("STREAMLAB_CHROMIUM")
+    found = (place for place in PLACES if Path(place).exists())
+    on_path = (path for path in map(shutil.which, NAMES.split()) if path)
+    return chosen or next(found, None) or next(on_path, None)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Run a browser without a window."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=find_chromium(), args=list(CHROMIUM_ARGUMENTS)
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Lab:
+    """A JupyterLab over a copy of `folder`, on loopback; nothing of the person's own is used."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="streamlab-lab-"))
+        self.folder = self.home / "notebooks"
+        ignored = shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__")
+        shutil.copytree(folder, self.folder, ignore=ignored)
+        self.url = self.token = ""
+        self.context: BrowserContext | None = None
+
+    def __enter__(self) -> Self:
+        places = {
+            "JUPYTERLAB_SETTINGS_DIR": "settings",
+            "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+            "JUPYTER_CONFIG_DIR": "config",
+            "JUPYTER_DATA_DIR": "data",
+            "JUPYTER_RUNTIME_DIR": "runtime",
+            "IPYTHONDIR": "ipython",
+        }
+        environment = {name: str(self.home / place) for name, place in places.items()}
+        with (self.home / "log").open("w") as log:
+            self.server = subprocess.Popen(
+                [sys.executable, "-c", START, str(self.folder), *OPTIONS],
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            self.wait_until_it_answers()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.server.terminate()  # Lab ends its kernels first
+        try:
+            self.server.wait(PATIENCE)
+        finally:
+            self.server.kill()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def wait_until_it_answers(self) -> None:
+        """Wait for the server; it knows its port itself, and writes it down."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and self.server.poll() is None:
+            if self.answers():
+                return
+            time.sleep(0.05)
+        raise RuntimeError(f"JupyterLab did not start: {(self.home / 'log').read_text()}")
+
+    def answers(self) -> bool:
+        """Read address and token from the server's own file, and try them."""
+        try:
+            (file,) = (self.home / "runtime").glob("jpserver-*.json")
+            said = json.loads(file.read_text(encoding="utf-8"))
+            self.url, self.token = said["url"], said["token"]
+            with urllib.request.urlopen(f"{self.url}api?token={self.token}") as answer:
+                return answer.status == 200
+        except (OSError, ValueError):  # no file yet, half a file, not listening yet
+            return False
+
+    def set(self, plugin: str, settings: dict[str, Any]) -> None:
+        """Write a plugin's settings; a page that is opened later follows them."""
+        file = self.home / "settings" / f"{plugin}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(settings))
+
+    @contextmanager
+    def open(
+        self, browser: Browser, notebook: str, theme: str = "Light", width: int = 1280
+    ) -> Iterator[Notebook]:
+        """Open a notebook of the folder in the Light or the Dark theme, its kernel idle."""
+        self.set("@jupyterlab/apputils-extension/themes", {"theme": f"JupyterLab {theme}"})
+        # One context a server: the second page finds Lab's 20 MB of script in its cache.
+        self.context = self.context or browser.new_context()
+        page = self.context.new_page()
+        page.set_viewport_size({"width": width, "height": 900})
+        page.set_default_timeout(PATIENCE * 1000)
+        opened = Notebook(page)
+        page.on("pageerror", lambda error: opened.errors.append(str(error)))
+        page.goto(f"{self.url}lab/tree/{notebook}?token={self.token}&reset")
+        light = "true" if theme == "Light" else "false"
+        page.wait_for_selector(f'body[data-jp-theme-light="{light}"] .jp-Notebook')
+        opened.wait_until_idle()
+        try:
+            yield opened
+        finally:
+            page.close()
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """A notebook that is open in a page; `errors` holds the page's uncaught exceptions."""
+
+    page: Page
+    errors: list[str] = field(default_factory=list)
+
+    def wait_until_idle(self) -> None:
+        """Wait until the kernel is there and has nothing to do."""
+        self.page.wait_for_function(f"({CONTEXT})?.session?.kernel?.status === 'idle'")
+
+    def run_all(self) -> None:
+        """Run every cell; raise the first cell's error that there is."""
+        for _ in range(3):  # the very first "run all" of a page has been seen to do nothing
+            self.page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
+            self.wait_until_idle()
+            cells = self.page.evaluate(CELLS)
+            if all(cell["count"] for cell in cells):
+                break
+        else:
+            raise RuntimeError(f"not every cell ran: {cells}")
+        failures = [cell["error"] for cell in cells if cell["error"]]
+        if failures:
+            raise RuntimeError(failures[0])
+
+    def outputs(self) -> Sequence[str]:
+        """Return each code cell's output as the text that a person sees."""
+        return self.page.locator(".jp-CodeCell .jp-OutputArea").all_inner_texts()
+
+    def screenshot(self, path: Path) -> Path:
+        """Save a picture of the page; return its path."""
+        self.page.screenshot(path=path)
+        return path
+
+
+CONTEXT = "globalThis.jupyterapp?.shell.currentWidget?.sessionContext"
+CELLS = """
+() => jupyterapp.shell.currentWidget.content.widgets
+  .filter(cell => cell.model.type === 'code' && cell.model.sharedModel.source.trim())
+  .map(cell => {
+    const failed = cell.model.outputs.toJSON().find(output => output.output_type === 'error');
+    return {
+      count: cell.model.executionCount,
+      error: failed ? `${failed.ename}: ${failed.evalue}` : null,
+    };
+  })
+"""

@@ -1,0 +1,131 @@
+"""`streamlab lab`, seen with a browser: a notebook runs, its widgets are alive, in both themes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import nbformat
+import pytest
+
+from streamlab import lab as lab_command
+from streamlab.errors import UsageError
+from tests import conftest
+from tests.lab import Lab
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+WIDGET = """\
+import anywidget, traitlets
+
+class Counter(anywidget.AnyWidget):
+    _esm = '''
+    export default { render({ model, el }) {
+      const button = document.createElement("button");
+      button.className = "counter";
+      const draw = () => { button.textContent = `count ${model.get("n")}`; };
+      button.onclick = () => { model.set("n", model.get("n") + 1); model.save_changes(); };
+      model.on("change:n", draw);
+      draw();
+      el.append(button);
+    } }'''
+    n = traitlets.Int(41).tag(sync=True)
+
+counter = Counter()
+counter"""
+LABEL = """\
+import ipywidgets
+label = ipywidgets.Label()
+counter.observe(lambda change: setattr(label, "value", f"python saw {change.new}"), "n")
+label"""
+
+
+HOSTS = "performance.getEntriesByType('resource').map(entry => new URL(entry.name).hostname)"
+KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+
+
+def write_notebook(path: Path, *sources: str) -> None:
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=KERNEL), path)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    folder = tmp_path_factory.mktemp("notebooks")
+    write_notebook(folder / "two cells.ipynb", WIDGET, LABEL)
+    write_notebook(folder / "failing.ipynb", "1 / 0")
+    with Lab(folder) as running:
+        yield running
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_a_widget_lives_and_nothing_foreign_is_asked(
+    lab: Lab, browser: Browser, theme: str, tmp_path: Path
+) -> None:
+    with lab.open(browser, "two cells.ipynb", theme) as notebook:
+        notebook.run_all()
+        button = notebook.page.locator("button.counter")
+        assert button.inner_text() == "count 41"
+        button.click()
+        notebook.page.get_by_text("python saw 42").wait_for()  # browser -> kernel -> browser
+        assert notebook.errors == []
+        assert notebook.screenshot(tmp_path / "page.png").stat().st_size > 10_000
+        assert set(notebook.page.evaluate(HOSTS)) == {"127.0.0.1"}
+        assert notebook.page.locator(".jp-Dialog, .Toastify__toast").count() == 0
+
+
+@pytest.mark.browser
+def test_a_failing_cell_fails_the_run(lab: Lab, browser: Browser) -> None:
+    with (
+        lab.open(browser, "failing.ipynb") as notebook,
+        pytest.raises(RuntimeError, match="ZeroDivisionError: division by zero"),
+    ):
+        notebook.run_all()
+
+
+@pytest.mark.parametrize(
+    ("in_ci", "outcome"),
+    [(False, pytest.skip.Exception), (True, pytest.fail.Exception)],
+    ids=["a person's machine skips", "CI fails"],
+)
+def test_without_a_browser(
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    in_ci: bool,
+    outcome: type[BaseException],
+) -> None:
+    monkeypatch.setattr(conftest, "find_chromium", lambda: None)
+    monkeypatch.setattr(conftest, "CI", in_ci)
+    conftest.pytest_runtest_setup(request.node)  # this test needs no browser
+    request.node.add_marker(pytest.mark.browser)
+    with pytest.raises(outcome, match="no Chromium, Chrome or Edge here"):
+        conftest.pytest_runtest_setup(request.node)
+
+
+def test_lab_opens_the_first_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab_command, "NOTEBOOKS", tmp_path)
+    for name in ("01_anatomy.ipynb", "00_start_here.ipynb", "README.md"):
+        (tmp_path / name).touch()
+    assert lab_command.first_notebook() == tmp_path / "00_start_here.ipynb"
+
+
+def test_without_notebooks_lab_says_so_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lab_command, "NOTEBOOKS", tmp_path / "notebooks")
+    with pytest.raises(UsageError, match=r"not part of the installed package.*checkout"):
+        lab_command.open_lab()
+
+
+def test_a_notebook_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"missing\.ipynb: no such notebook"):
+        lab_command.open_lab(str(tmp_path / "missing.ipynb"))
+
+
+def test_lab_listens_on_loopback_only() -> None:
+    said = lab_command.arguments(Path("a.ipynb"), port=8899, browser=False)
+    assert "--ServerApp.ip=127.0.0.1" in said
+    assert {"--ServerApp.port=8899", "--no-browser"} < set(said)
