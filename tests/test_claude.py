@@ -421,6 +421,12 @@ def test_breach_of_the_grammar(payloads: list[Any], rule: str) -> None:
     assert consumer.proposals == ()
 
 
+def test_a_second_answer_is_one_problem_and_nothing_of_it_is_read() -> None:
+    turn = turn_of([*TEXT, *CALL, b"event: error\ndata: late\n\n"])
+    assert [p.rule for p in turn.facts.problems] == ["second-answer"]
+    assert [s.text for s in turn.segments] == ["Hi there"]
+
+
 def test_a_block_number_that_is_missing_holds_a_complete_answer() -> None:
     consumer, _ = consume(stream(answer(*BODY, block(2), stop(2))))
     assert consumer.attempt.state == "HELD"

@@ -117,6 +117,16 @@ def test_a_stream_without_end_is_given_up_by_the_recordings_own_clock() -> None:
     assert consumer.end().state is State.INCOMPLETE
 
 
+def test_the_time_of_the_end_counts_as_well() -> None:
+    for t, state in ((60.0, State.VALIDATED_PROPOSAL), (61.0, State.INCOMPLETE)):
+        consumer = Consumer(bounds=Bounds(seconds=60))
+        consumer.feed(stream(CALL[:-1]), 1.0)
+        if state is State.VALIDATED_PROPOSAL:
+            consumer.feed(stream(CALL[-1:]), t)
+        assert consumer.end("eof", t).state is state
+    assert [p.rule for p in consumer.turn.facts.problems] == ["bound"]
+
+
 def test_what_the_end_left_to_report_is_kept() -> None:
     consumer, _ = consume(stream(TEXT[:3]))
     told = [event for _, events in consumer.last_words for event in events]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import socket
+import urllib.request
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -433,13 +435,20 @@ def test_what_is_no_schema_is_refused_when_the_policy_is_made(schema: Any) -> No
 def test_a_reference_that_leads_away_is_refused_without_the_network(
     ref: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_network(*_: Any) -> None:
-        raise AssertionError("a schema went to the network")
+    went: list[Any] = []
 
-    monkeypatch.setattr(socket, "getaddrinfo", no_network)
+    def no_network(*address: Any, **_: Any) -> None:
+        went.append(address)
+        raise OSError("no network here")
+
+    monkeypatch.setattr(urllib.request, "urlopen", no_network)
     monkeypatch.setattr(socket.socket, "connect", no_network)
-    with pytest.raises(UsageError, match="refers to something that it does not hold"):
+    with (
+        warnings.catch_warnings(action="ignore"),  # the library warns before it fetches
+        pytest.raises(UsageError, match="refers to something that it does not hold"),
+    ):
         judged(CALL, policy(tools={"change_label": {"$ref": ref}}))
+    assert went == []
 
 
 def test_a_schema_that_turns_in_a_circle_fails_and_does_not_hang() -> None:

@@ -101,6 +101,14 @@ def test_the_steps_tile_the_bytes_in_any_dress(data: bytes, size: int) -> None:
     assert found.turn == judge(recording).turn
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"], ids=repr)
+def test_a_steps_bytes_end_with_its_own_blank_line(newline: str) -> None:
+    data = stream(TEXT).replace(b"\n", newline.encode())
+    for step in trace(Recording.from_bytes(data)).steps[: len(TEXT)]:
+        assert step.raw.startswith(b"event: ")
+        assert step.raw.endswith(2 * newline.encode())
+
+
 def test_a_step_knows_the_read_that_completed_its_frame() -> None:
     found = trace(recorded(TEXT, size=100))
     data = stream(TEXT)

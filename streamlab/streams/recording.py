@@ -23,14 +23,12 @@ from typing import IO, Any, NamedTuple
 import msgspec
 
 from streamlab.errors import UsageError, WireError
-from streamlab.wire.events import ENDINGS
+from streamlab.wire.events import ENDINGS, WIRES
 from streamlab.wire.jsonl import JSONLinesDecoder, is_json_lines
 from streamlab.wire.payload import NotJSON, parse
 from streamlab.wire.sse import SSEDecoder
 
 __all__ = ["WIRES", "Chunk", "Recording", "RecordingFile", "open_recording", "read", "write"]
-
-WIRES = ("claude", "openai-chat", "openai-responses", "gemini")
 
 #: Bytes a read takes from a file that has no chunks of its own.
 READ_SIZE = 64 * 1024

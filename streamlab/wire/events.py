@@ -20,6 +20,9 @@ Kind = Literal["text", "thinking", "tool_call", "other"]
 #: How the transport stopped: clean; inside the HTTP framing; torn down; too slow; by our own wish.
 ENDINGS = ("eof", "cut", "reset", "timeout", "cancelled")
 
+#: The wire formats, by name.
+WIRES = ("claude", "openai-chat", "openai-responses", "gemini")
+
 #: One vocabulary of stop reasons for all four wire formats.
 STOP_REASONS = (
     "end_turn",

@@ -17,7 +17,7 @@ import msgspec
 from streamlab.errors import UsageError
 
 from . import claude
-from .events import ENDINGS, BoundExceeded, Event, KeepAlive, Problem, StreamEnded
+from .events import ENDINGS, WIRES, BoundExceeded, Event, KeepAlive, Problem, StreamEnded
 from .jsonl import JSONLinesDecoder, is_json_lines
 from .payload import NotJSON, error_in, parse
 from .sse import BOM, FIELDS, MAX_FRAME, Frame, Overrun, SSEDecoder
@@ -91,8 +91,8 @@ class Reader:
     """
 
     def __init__(self, wire: str | None = None, bounds: Bounds = BOUNDS) -> None:
-        if wire is not None and wire not in WIRE_READERS:
-            raise UsageError(f"wire {wire!r} is none of {', '.join(WIRE_READERS)}")
+        if wire is not None and wire not in WIRES:
+            raise UsageError(f"wire {wire!r} is none of {', '.join(WIRES)}")
         self.wire = wire
         self.bounds = bounds
         self.bytes = 0
@@ -200,7 +200,7 @@ class Reader:
 
     def _sniff(self, frame: Frame) -> Iterator[Read]:
         """Hold frames until one tells the wire format, then read them all."""
-        wire = self.wire or _recognise(frame)
+        wire = self.wire if self.wire in WIRE_READERS else _recognise(frame)
         if wire is None and not self._pending and _is_keep_alive(frame):
             yield frame, (KeepAlive(),)
             return
