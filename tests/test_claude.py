@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamlab.consumer.turn import Segment, Turn
-from streamlab.wire.claude import STOP_REASON, recognises
+from streamlab.wire.claude import MAX_OPEN, STOP_REASON, recognises
 from streamlab.wire.events import (
     STOP_REASONS,
     Attached,
@@ -421,6 +421,17 @@ def test_breach_of_the_grammar(payloads: list[Any], rule: str) -> None:
     assert consumer.proposals == ()
 
 
+def test_blocks_without_number_that_are_never_closed_are_not_all_kept() -> None:
+    hoard = [block(n) for n in range(MAX_OPEN + 3)]
+    consumer, _ = consume(stream([start(), *hoard, text(MAX_OPEN - 1, "a")]))
+    assert len(consumer.turn.open) == MAX_OPEN
+    assert consumer.turn.text == "a"
+    assert consumer.attempt.state == "INVALID"
+    assert rules([start(), *hoard])[:3] == [("too-many-open", "error")] * 3
+    one_by_one = [event for n in range(MAX_OPEN + 3) for event in (block(n), stop(n))]
+    assert state_of(answer(*one_by_one)) == "MESSAGE_COMPLETE"
+
+
 def test_a_second_answer_is_one_problem_and_nothing_of_it_is_read() -> None:
     turn = turn_of([*TEXT, *CALL, b"event: error\ndata: late\n\n"])
     assert [p.rule for p in turn.facts.problems] == ["second-answer"]
@@ -432,6 +443,13 @@ def test_a_block_number_that_is_missing_holds_a_complete_answer() -> None:
     assert consumer.attempt.state == "HELD"
     assert consumer.turn.complete
     assert "ambiguous" in [p.rule for p in consumer.turn.facts.problems]
+
+
+def test_a_block_that_starts_after_the_stop_reason_holds_a_complete_answer() -> None:
+    consumer, _ = consume(stream([start(), end("tool_use"), *CALL[1:-2], STOP]))
+    assert consumer.attempt.state == "HELD"
+    assert consumer.turn.complete
+    assert consumer.proposals == ()
 
 
 def test_a_block_number_used_again_is_a_block_of_its_own_and_a_breach() -> None:
@@ -451,10 +469,6 @@ HABITS: dict[str, tuple[Any, list[tuple[str, str]]]] = {
     "unknown event after it": ([*TEXT, {"type": "later"}], [("unknown", "note")]),
     "ping after it": ([*TEXT, PING], []),
     "a block that stops twice": (answer(*HI_THERE, stop(0)), [("stop-after-stop", "warning")]),
-    "a block after the stop reason": (
-        [start(), end(), *HI_THERE, STOP],
-        [("after-stop-reason", "warning")],
-    ),
     "a block that stops after the stop reason": (
         [start(), *HI_THERE[:-1], end(), HI_THERE[-1], STOP],
         [("after-stop-reason", "warning")],

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from streamlab.consumer import turn as turn_module
-from streamlab.consumer.turn import EMPTY, MAX_PROBLEMS, Turn, fold, reduce
+from streamlab.consumer.turn import EMPTY, MAX_PROBLEMS, MAX_USAGE, Turn, fold, reduce
 from streamlab.wire import events as e
 from streamlab.wire.events import (
     Ambiguous,
@@ -137,6 +137,13 @@ def test_usage_is_replaced_field_by_field() -> None:
     given = ({"input": 9, "output": 1}, {"output": 5, "input": None}, {"cache": 0})
     turn = fold(map(UsageReported, given))
     assert turn.facts.usage == {"input": 9, "output": 5, "cache": 0}
+
+
+def test_usage_without_end_is_not_all_kept_and_what_is_known_is_still_replaced() -> None:
+    turn = fold([UsageReported({"output": 1}), UsageReported({str(n): n for n in range(1000)})])
+    assert len(turn.facts.usage) == MAX_USAGE
+    assert reduce(turn, UsageReported({"new": 1})) is turn
+    assert reduce(turn, UsageReported({"output": 2})).facts.usage["output"] == 2
 
 
 BREAKS = Problem("rule", "error", "broken", 3)

@@ -15,6 +15,7 @@ conversation decide what it is worth. It must not know bytes, frames or vendors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, Literal
 
 import msgspec
@@ -48,6 +49,9 @@ Chain = tuple[Any, Any] | None
 
 #: Problems a turn keeps; of a stream that is nothing but faults the first ones tell enough.
 MAX_PROBLEMS = 100
+
+#: Counts of usage that a turn keeps; a vendor has a dozen.
+MAX_USAGE = 100
 
 #: Labels that a client-side call overrules: the model stopped for the tool, whatever they say.
 OVERRULED = ("end_turn", "stop_sequence")
@@ -291,7 +295,10 @@ def _stop_reason(turn: Turn, event: StopReported) -> Turn:
 
 def _usage(turn: Turn, event: UsageReported) -> Turn:
     given = {key: value for key, value in event.usage.items() if value is not None}
-    return _know(turn, usage={**turn.facts.usage, **given})
+    usage = {**turn.facts.usage, **given}
+    if len(usage) > MAX_USAGE:
+        usage = dict(islice(usage.items(), MAX_USAGE))
+    return _know(turn, usage=usage)
 
 
 def _complete(turn: Turn, event: MessageCompleted) -> Turn:

@@ -53,6 +53,10 @@ STOP_REASON = {
 }
 
 
+#: Blocks that may be open at once. The vendor opens one at a time; each costs every event a look.
+MAX_OPEN = 256
+
+
 def recognises(event: str, payload: dict[str, Any]) -> bool:
     """Whether a frame can only be this wire format's."""
     name = payload.get("type", event)
@@ -177,7 +181,13 @@ class ClaudeReader:
         if index in self._open:
             text = f"block {index} starts again while it is open"
             return (self._fault("index-reused", text, frame),)
+        if len(self._open) >= MAX_OPEN:
+            text = f"block {index} starts while {MAX_OPEN} others are open; it is not read"
+            return (self._fault("too-many-open", text, frame),)
         problems = (*self._order(f"block {index} starts", frame), *self._number(index, frame))
+        if self._stop_reason is not None:
+            text = f"block {index} starts after the model gave its reason to stop"
+            problems = (*problems, Ambiguous(text, frame.number))
         self._blocks += 1
         again = f".{self._blocks}" if index in self._used else ""
         self._used.add(index)
