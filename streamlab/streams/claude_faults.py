@@ -17,8 +17,9 @@ import msgspec
 
 from streamlab.errors import UsageError
 from streamlab.streams import claude_writer
-from streamlab.streams.edit import disconnect, frames, in_order, insert, one_a_line, splice
+from streamlab.streams.edit import disconnect, frames, in_order, insert, splice
 from streamlab.streams.recording import Chunk, Recording
+from streamlab.wire.jsonl import is_json_lines
 from streamlab.wire.sse import Frame
 
 __all__ = [
@@ -133,7 +134,7 @@ def _written(recording: Recording, *payloads: Payload) -> bytes:
     """Frames of these payloads, in the recording's own form and line ends."""
     if recording.wire not in (None, "claude"):
         raise UsageError(f"this fault speaks as Claude does, not on the wire {recording.wire!r}")
-    if one_a_line(recording):
+    if is_json_lines(recording.data):
         return b"".join(json.dumps(payload).encode("ascii") + b"\n" for payload in payloads)
     newline = _newline(recording.data)
     return b"".join(claude_writer.frame(payload, newline) for payload in payloads)

@@ -17,7 +17,7 @@ import msgspec
 
 from streamlab.errors import UsageError
 from streamlab.streams.recording import Chunk, Recording
-from streamlab.wire.jsonl import JSONLinesDecoder
+from streamlab.wire.jsonl import JSONLinesDecoder, is_json_lines
 from streamlab.wire.sse import BOM, Frame, SSEDecoder
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "in_order",
     "insert",
     "move",
-    "one_a_line",
     "skip",
     "splice",
     "stop_at",
@@ -44,15 +43,10 @@ TIMEOUT_S = 60.0
 def frames(recording: Recording) -> list[Frame]:
     """The frames of a recording, numbered from 1, with the byte ranges that they came from."""
     data = recording.data
-    if not one_a_line(recording):
+    if not is_json_lines(data):
         return SSEDecoder().feed(data)
     lines = JSONLinesDecoder()
     return [*lines.feed(data), *lines.end()]
-
-
-def one_a_line(recording: Recording) -> bool:
-    """Whether this is a file of one JSON event a line, and no event stream."""
-    return recording.data.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")
 
 
 def edge(recording: Recording, after: int) -> int:

@@ -87,12 +87,11 @@ def style() -> str:
 
 
 def to_text(value: Any) -> str:
-    """Write JSON that any browser reads; half of a character pair, which UTF-8 lacks, is U+FFFD."""
+    """Write JSON that any browser reads, in ASCII where UTF-8 lacks half of a character pair."""
     try:
         return msgspec.json.encode(value).decode()
     except UnicodeEncodeError:
-        loose = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        return loose.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        return json.dumps(value, separators=(",", ":"))
 
 
 def machine() -> dict[str, Any]:
