@@ -182,14 +182,16 @@ class SSEDecoder:
     ) -> tuple[int, int]:
         """Take whole blocks of the usual shape, from line `n` at offset `at` on: where that leads.
 
-        Nearly every block is a known `event` line, one `data` line, a blank line. Whatever is not
+        Nearly every block is an `event` line, one `data` line, a blank line. Whatever is not
         goes line by line, with the same result.
         """
         names, limit, last_id = self._names, self.max_frame, self.last_event_id
         number, last = self._number, len(lines) - 1
         while n < last:
             body, blank = lines[n], n + 1
-            name = names.get(body, "")
+            name = names.get(body)
+            if name is None:
+                name = self._remember(body) if body[:7] == b"event: " else ""
             size = len(body) + 1
             if name and blank < last:
                 body, blank = lines[blank], blank + 1
@@ -202,6 +204,13 @@ class SSEDecoder:
         self.fields += number - self._number
         self._number, self._start = number, at
         return n, at
+
+    def _remember(self, line: bytes) -> str:
+        """The name in an `event` line, kept with it: a stream has few, each a thousand times."""
+        name = line[7:-1].decode("utf-8", "replace")
+        if len(self._names) < MAX_NAMES and len(line) < MAX_NAME:
+            self._names[line] = name
+        return name
 
     def _end_block(self, end: int, next_start: int, frames: list[Frame]) -> None:
         self._check_size(end)
@@ -225,8 +234,6 @@ class SSEDecoder:
             self._data.append(value)
         elif name == b"event":
             self._event = value
-            if value and len(self._names) < MAX_NAMES and len(line) < MAX_NAME:
-                self._names[line + b"\n"] = value.decode("utf-8", "replace")
         elif name == b"id":
             if b"\0" not in value:
                 self.last_event_id = value.decode("utf-8", "replace")
