@@ -50,6 +50,11 @@ ENVIRONMENT["PIP_CONFIG_FILE"] = os.devnull
 slow = pytest.mark.slow
 
 
+def hear_ctrl_c() -> None:
+    """Undo what a shell's `&` does to its children, should the tests have been started so."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Checkout:
     """A small source checkout in a folder of its own."""
 
@@ -84,6 +89,7 @@ class Checkout:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=hear_ctrl_c if os.name == "posix" else None,
         )
 
     def start(self, *args: str, **environment: str) -> Outcome:

@@ -19,11 +19,19 @@ from streamlab import __version__, cli, faults, lab, synth, write
 from streamlab import judge as judge_function
 from streamlab.streams.recording import RecordingFile
 from streamlab.streams.server import FaultServer
+from streamlab.wire.reader import WIRE_READERS
 
 ROOT = Path(cli.__file__).parents[1]
 
 #: Not `-m streamlab`, which might first have to set a checkout up.
-COMMAND = [sys.executable, "-c", "import sys; from streamlab.cli import main; sys.exit(main())"]
+#: It hears Ctrl-C even where a shell's `&`, which takes that away, has started the tests.
+CODE = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from streamlab.cli import main
+sys.exit(main())
+"""
+COMMAND = [sys.executable, "-c", CODE]
 
 
 class Said(NamedTuple):
@@ -91,6 +99,26 @@ def test_the_version_is_the_packages(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help_says_how_the_command_was_called(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(ROOT / "streamlab" / "__main__.py")])
+    said = ask(command, "--help")
+    assert said.out.startswith(f"usage: python3 -m streamlab {command} ")
+    assert f"for example\n  python3 -m streamlab {command}" in said.out
+
+
+def test_the_formats_to_choose_from_are_those_with_a_reader() -> None:
+    assert set(cli.FORMATS) == set(WIRE_READERS)
+
+
+def test_exit_0_promises_no_more_than_was_checked(ask: Ask) -> None:
+    said = ask("show", "--help").out
+    assert "is safe" not in said
+    assert "no gate objected" in said and "without --tools no schema was checked" in said
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
 def test_every_command_explains_itself_with_an_example(ask: Ask, command: str) -> None:
     said = ask(command, "--help")
     assert said.status == 0
@@ -115,7 +143,7 @@ def test_the_examples_of_the_help_parse(command: str) -> None:
         (["show"], ("show:", "FILE", "streamlab show --help")),
         (["show", "--jsn", "x"], ("--jsn",)),
         (["show", "--policy", "all", "x"], ("--policy", "effect", "chat")),
-        (["show", "--wire", "morse", "x"], ("morse", "claude")),
+        (["show", "--wire", "morse", "x"], ("--wire", "morse", "claude")),
         (["show", "--max-bytes", "0", "x"], ("'0'", "above 0")),
         (["show", "--max-frames", "many", "x"], ("'many'",)),
         (["show", "--max-seconds", "nan", "x"], ("'nan'",)),
@@ -126,7 +154,14 @@ def test_the_examples_of_the_help_parse(command: str) -> None:
         (["serve", "--port", "70000"], ("'70000'", "65535")),
         (["serve", "--pace", "fast"], ("'fast'", "10x")),
         (["serve", "--pace", "nanx"], ("'nanx'",)),
-        (["serve", "--status", "200"], ("200", "400 to 599")),
+        (["serve", "--status", "200"], ("--status", "200", "400 to 599")),
+        (["serve", "--status", "529", "--after", "3"], ("--status", "--after")),
+        (["serve", "--after", "0"], ("--after", "'0'", "above 0")),
+        (["serve", "--after", "7"], ("six_events", "--after 7", "6 frames")),
+        (
+            ["serve", "fixtures/claude/change_label.sse", "--after", "21"],
+            ("fixtures/claude/change_label.sse", "--after 21", "20 frames"),
+        ),
         (["serve", "none.sse"], ("none.sse",)),
         (["record", "--model", "m"], ("--prompt", "--out")),
     ],
@@ -537,6 +572,29 @@ def test_a_stream_that_breaks_is_recorded_and_a_finding(ask: Ask, tmp_path: Path
     assert (found["state"], found["ending"]) == ("INCOMPLETE", "reset")
 
 
+def test_a_recording_that_ctrl_c_stops_says_where_it_is(
+    ask: Ask, server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(telling: Any, event: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("streamlab.cli_live._Telling.__call__", stop)
+    out, new, second = (tmp_path / f"{name}.stream.jsonl" for name in ("x", "new-x", "new2-x"))
+    assert record(ask, server.url, out) == Said(
+        130, "", f"streamlab: {out}: stopped; it holds what came until then\n"
+    )
+    before = out.read_bytes()
+    assert json.loads(before.splitlines()[-1])["end"] == "cancelled"
+    for kept in (new, second):
+        said = record(ask, server.url, out, "--force")
+        assert said.status == 130 and f"{kept}: stopped" in said.err
+        assert f"{out} is as it was" in said.err
+    monkeypatch.undo()
+    assert record(ask, server.url, out, "--force").status == 0
+    assert out.read_bytes() != before
+    assert sorted(tmp_path.iterdir()) == sorted([out, new, second])
+
+
 def test_record_without_a_key_is_one_line(
     ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -544,7 +602,7 @@ def test_record_without_a_key_is_one_line(
     out = tmp_path / "x.stream.jsonl"
     said = ask("record", "--model", "m", "--prompt", "Hi", "--out", out)
     assert (said.status, len(said.complaints)) == (2, 1)
-    assert "ANTHROPIC_API_KEY" in said.err and not out.exists()
+    assert "ANTHROPIC_API_KEY" in said.err and "--base-url" in said.err and not out.exists()
 
 
 def line_of(process: subprocess.Popen[bytes], beginning: str) -> str:
@@ -569,6 +627,23 @@ def test_serve_says_where_it_is_and_what_was_asked_until_ctrl_c(
         process.send_signal(signal.SIGINT)
         assert process.wait() == 0
         assert process.stderr is not None and process.stderr.read() == b""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C in another way")
+@pytest.mark.parametrize("ending", [None, "eof", "cut", "reset"], ids=str)
+def test_serve_breaks_a_stream_after_the_frame_that_is_named(
+    ask: Ask, tmp_path: Path, ending: str | None
+) -> None:
+    asked = ["fixtures/claude/change_label.sse", "--port", "0", "--after", 14]
+    with start("serve", *asked, *(["--ending", ending] if ending else [])) as process:
+        url = line_of(process, "streamlab: fault server on ").split()[4]
+        out = tmp_path / "got.stream.jsonl"
+        assert record(ask, url, out).status == 1
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 0
+    (found,) = ask("show", "--json", out).objects
+    assert (found["events"], found["ending"]) == (14, ending or "eof")
+    assert found["state"] == "INCOMPLETE"
 
 
 def test_two_files_of_one_name_cannot_both_be_served(

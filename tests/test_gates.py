@@ -90,11 +90,21 @@ def call(written: str, reason: str = "tool_use", **fields: Any) -> list[Any]:
 
 
 def test_a_proposal_has_passed_every_gate_in_order_and_has_no_effect_yet() -> None:
-    consumer, _ = consume(stream(CALL), policy=policy())
+    given = policy(rule=lambda call: "", authorise=lambda call: "")
+    consumer, _ = consume(stream(CALL), policy=given)
     assert consumer.attempt.state is State.VALIDATED_PROPOSAL
     assert [verdict.gate for verdict in consumer.verdicts] == list(GATES)
     assert all(verdict.passed and verdict.saw for verdict in consumer.verdicts)
+    assert consumer.attempt.why == "every gate passed; nothing has been done yet"
     assert consumer.proposals == (Proposal("call_0", "change_label", json.loads(INPUT)),)
+
+
+def test_a_gate_with_nothing_to_check_against_claims_nothing() -> None:
+    consumer, _ = consume(stream(CALL), policy=EFFECT)
+    unchecked = [verdict.gate for verdict in consumer.verdicts if verdict.passed is None]
+    assert unchecked == ["tool", "schema", "business_rule", "authorisation"]
+    assert "not checked: tool, schema, business rule, authorisation" in consumer.attempt.why
+    assert consumer.attempt.state is State.VALIDATED_PROPOSAL
 
 
 def test_the_gates_stand_in_the_order_of_the_design() -> None:
@@ -157,7 +167,7 @@ def test_the_first_gate_that_does_not_pass_decides_and_says_what_it_saw(
     last = consumer.verdicts[-1]
     assert (last.gate, last.passed, consumer.attempt.state) == (gate, False, state)
     assert saw in last.saw
-    assert all(verdict.passed for verdict in consumer.verdicts[:-1])
+    assert all(verdict.passed is not False for verdict in consumer.verdicts[:-1])
     assert last.outcome is (Input.GATES_HELD if state == "HELD" else Input.GATES_FAILED)
     assert consumer.attempt.why == f"{gate.replace('_', ' ')}: {last.saw}"
     assert consumer.proposals == ()
@@ -337,7 +347,8 @@ def test_a_call_that_never_stopped_is_no_proposal_even_where_any_call_is_permitt
     last = judge_turn(fold([*written, *ended]), EFFECT)[-1]
     assert (last.gate, last.outcome) == ("parse", Input.GATES_FAILED)
     assert "its block never stopped" in last.saw
-    assert judge_turn(fold([*written, SegmentStopped("0", 2), *ended]), EFFECT)[-1].passed
+    stopped = judge_turn(fold([*written, SegmentStopped("0", 2), *ended]), EFFECT)
+    assert [verdict.outcome for verdict in stopped] == [None] * len(GATES)
 
 
 def test_settling_moves_only_a_complete_attempt() -> None:

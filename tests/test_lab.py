@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,7 +130,52 @@ def test_a_notebook_that_is_not_there_is_named(tmp_path: Path) -> None:
         lab_command.open_lab(str(tmp_path / "missing.ipynb"))
 
 
+@pytest.mark.parametrize(
+    ("given", "printed"),
+    [
+        (["--IdentityProvider.token="], ""),
+        (["--IdentityProvider.token=secret"], ""),
+        ([], r"\?token=[0-9a-f]{48}"),
+    ],
+    ids=["no token", "a person's own token", "Jupyter's token"],
+)
+def test_the_last_line_is_the_address_that_opens_the_lesson(
+    tmp_path: Path, given: list[str], printed: str
+) -> None:
+    write_notebook(tmp_path / "a lesson.ipynb", "1 + 1")
+    code = "import sys; from streamlab.lab import open_lab\n"
+    code += "open_lab(sys.argv[1], browser=False, more=sys.argv[2:])"
+    names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
+    settings = {name: str(tmp_path / name) for name in names} | {"JUPYTER_TOKEN": ""}
+    environment = {k: v for k, v in {**os.environ, **settings}.items() if k != "JUPYTER_TOKEN"}
+    command = [sys.executable, "-c", code, str(tmp_path / "a lesson.ipynb"), *given]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            lines = [server.stdout.readline().rstrip() for _ in range(3)]
+            assert lines[:2] == ["", "Open this in a browser:"]
+            address = rf"http://127\.0\.0\.1:\d+/lab/tree/a%20lesson\.ipynb{printed}"
+            assert re.fullmatch(address, lines[2])
+            if "secret" not in "".join(given):
+                with urllib.request.urlopen(lines[2]) as answer:  # it is up
+                    assert answer.url == lines[2] and b"JupyterLab" in answer.read()
+        finally:
+            server.terminate()
+            _, said = server.communicate()
+    assert "secret" not in said
+
+
 def test_lab_listens_on_loopback_only() -> None:
     said = lab_command.arguments(Path("a.ipynb"), port=8899, browser=False)
     assert "--ServerApp.ip=127.0.0.1" in said
     assert {"--ServerApp.port=8899", "--no-browser"} < set(said)
+
+
+def test_jupyters_own_address_is_the_lessons_too(tmp_path: Path) -> None:
+    lesson = tmp_path / "00-start here.ipynb"
+    lesson.touch()
+    setting = "--LabApp.default_url=/lab/tree/00-start%20here.ipynb"
+    assert setting in lab_command.arguments(lesson)
+    assert not any("default_url" in word for word in lab_command.arguments(tmp_path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,45 @@ def test_help_names_every_command_with_an_example_and_sets_nothing_up(
         assert f"\n  {command} " in asked.out
         assert f"python3 -m streamlab {command}" in asked.out
     assert not bare.venv.exists()
+
+
+#: The command line, as far as it has to come along for a command's own help.
+CLI = ("cli.py", "analysis/__init__.py", "analysis/plain.py")
+
+
+@pytest.mark.parametrize("command", main.COMMANDS)
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_every_command_explains_itself_without_a_set_up(
+    bare: Checkout, command: str, flag: str
+) -> None:
+    (bare.root / "streamlab" / "analysis").mkdir()
+    for name in CLI:
+        shutil.copy(checkout.ROOT / "streamlab" / name, bare.root / "streamlab" / name)
+    code = (
+        "import runpy, sys; sys.modules['msgspec'] = None; sys.argv = sys.argv[:1] + sys.argv[2:];"
+    )
+    code += "runpy.run_module('streamlab', run_name='__main__', alter_sys=True)"
+    asked = subprocess.run(
+        [sys.executable, "-c", code, "x", command, flag],
+        cwd=bare.root,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+    )
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert asked.stdout.startswith(f"usage: python3 -m streamlab {command} ")
+    assert not bare.venv.exists()
+
+
+def test_the_help_of_test_says_what_it_does_with_its_arguments(bare: Checkout) -> None:
+    said = bare.start("test", "--help").out
+    assert all(word in said for word in ("--fast", "pytest", "ruff", "mypy", "test -- --help"))
+
+
+def test_every_option_of_bench_is_described() -> None:
+    parser = main.bench_parser()
+    assert all(action.help for action in parser._actions)
+    assert "about a minute" in parser.format_help()
 
 
 def test_the_version_needs_no_set_up(bare: Checkout) -> None:
@@ -88,7 +128,7 @@ def test_an_old_python_says_that_it_is_too_old(bare: Checkout) -> None:
     assert not bare.venv.exists()
 
 
-@pytest.mark.parametrize("name", STARTING)
+@pytest.mark.parametrize("name", [*STARTING, "cli.py", "analysis/plain.py"])
 def test_what_an_old_python_reads_first_parses_there(name: str) -> None:
     source = (checkout.ROOT / "streamlab" / name).read_text(encoding="utf-8")
     ast.parse(source, feature_version=(3, 8))
@@ -140,6 +180,13 @@ def test_what_is_for_pytest_goes_to_pytest_alone(monkeypatch: pytest.MonkeyPatch
     children = Children(monkeypatch)
     main.run_tests(["tests/test_main.py", "-k", "help"])
     assert children.ran == [[*PYTEST, "tests/test_main.py", "-k", "help"]]
+
+
+def test_what_comes_after_two_dashes_is_pytests_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    children = Children(monkeypatch)
+    assert not main.wants_help(["--", "--help"]) and main.wants_help(["x", "--help"])
+    main.run_tests(["--", "--help", "--fast"])
+    assert children.ran == [[*PYTEST, "--help", "--fast"]]
 
 
 def test_fast_leaves_out_the_browser_and_the_slow_and_keeps_the_linters(

@@ -169,7 +169,7 @@ def test_an_answer_to_the_exercise_is_checked(lab: Lab, browser: Browser) -> Non
     write = """line => {
       const widgets = jupyterapp.shell.currentWidget.content.widgets;
       const shared = widgets.find(c => c.model.id === 'exercise-stub').model.sharedModel;
-      shared.setSource(shared.getSource().replace('return ...  # your line', line));
+      shared.setSource(shared.getSource().replace('return ...  # your answer', line));
     }"""
     with opened(lab, browser) as notebook:
         run(notebook, "imports")

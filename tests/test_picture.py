@@ -12,9 +12,10 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from streamlab import EFFECT, Policy, Recording, faults, judge, policy_for, synth
-from streamlab.analysis.lanes import ticks
+from streamlab.analysis.lanes import UNICODE, ticks
 from streamlab.analysis.picture import picture
 from streamlab.analysis.timeline import MAX_MARKS, MAX_SPANS, Density, Timeline
+from streamlab.consumer.gates import GATES
 from tests.streams_for_tests import (
     PING,
     STOP,
@@ -95,6 +96,32 @@ def test_a_proposal_is_shown_with_its_input_and_every_gate() -> None:
     shown = drawn(synth.change_label(), policy=policy_for("ada"))
     assert 'change_label({"item": "W-7", "label": "Ready for review"})' in shown
     assert shown.count("✓") == 7
+
+
+@pytest.mark.parametrize(
+    ("ascii", "sign", "passed"),
+    [(False, UNICODE.unchecked, "✓"), (True, "-", "ok")],
+    ids=["unicode", "ascii"],
+)
+def test_a_gate_that_had_nothing_to_check_against_does_not_look_passed(
+    ascii: bool, sign: str, passed: str
+) -> None:
+    drawn_gates = drawn(synth.change_label(), ascii=ascii).partition("\ngates ")[2]
+    gates = drawn_gates.partition("\ntiming ")[0].splitlines()
+    signs = {gate: line.split()[0] for gate in GATES for line in gates if f" {gate} " in line}
+    unchecked = {"tool", "schema"}
+    assert {signs[gate] for gate in unchecked} == {sign}
+    assert {signs[gate] for gate in ("completion", "parse")} == {passed}
+    assert re.search(
+        rf"{sign} business rule +not checked: no business rule is given", "\n".join(gates)
+    )
+    assert "not asked" not in "\n".join(gates)
+
+
+def test_a_recording_without_times_speaks_of_no_reads() -> None:
+    for shown in (drawn(KINDS["raw"]), drawn(KINDS["html"])):
+        assert "read" not in shown.partition("\n\n")[0]
+    assert " reads in " in drawn(synth.change_label())
 
 
 def test_the_gate_that_did_not_pass_says_what_it_saw_and_the_rest_was_not_asked() -> None:

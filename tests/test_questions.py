@@ -253,8 +253,12 @@ def test_a_known_wrong_answer_is_caught_by_its_case(
     said = capsys.readouterr().out
     assert f"case      {case.name}\n" in said
     assert f"expected  {case.expected!r}\n" in said
-    assert f"came      {not case.expected!r}\n" in said or "came      None\n" in said
-    assert case.if_wrong in " ".join(said.split())
+    if wrong.answer(*case.given) is None:
+        assert "came      None\n" in said
+        assert "why       It returned None: is there a return on every way?\n" in said
+    else:
+        assert f"came      {not case.expected!r}\n" in said
+        assert case.if_wrong in " ".join(said.split())
 
 
 @each_exercise
@@ -272,7 +276,10 @@ def test_whatever_a_learners_function_raises_is_told_as_its_result(
         return {}["stop"]
 
     check(asked.id, broken)
-    assert "came      KeyError: 'stop'\n" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "came      KeyError: 'stop'\n" in said
+    assert "why       Your function raised KeyError on this case: it gave no answer.\n" in said
+    assert not any(case.if_wrong in " ".join(said.split()) for case in asked.cases())
 
 
 @each_exercise
@@ -291,6 +298,10 @@ def test_any_truth_will_do_for_yes_or_no_but_nothing_is_no_answer(
     assert "right in all" in capsys.readouterr().out
     check("01-ex", lambda types, reasons: True if solution(types, reasons) else None)
     assert "came      None\n" in capsys.readouterr().out
+    check("01-ex", lambda types, reasons: [])
+    assert "came      [], which counts as False\n" in capsys.readouterr().out
+    check("01-ex", lambda types, reasons: ... if "ping" in types else solution(types, reasons))
+    assert "why       It returned the dots: " in capsys.readouterr().out
 
 
 def test_a_call_in_place_of_the_function_is_refused() -> None:

@@ -103,10 +103,18 @@ def test_a_reveal_speaks_of_the_guess_first() -> None:
     told = reveal(ID)
     says = question(ID).options[WRONG].says
     assert repr(told).startswith("You guessed A: It raises an exception.\n")
-    assert told._repr_html_().index(says) < told._repr_html_().index("<details>")
+    assert told._repr_html_().index(says) < told._repr_html_().index("Why the others tempt")
     assert told._repr_html_().count(says) == 1
     pick(predict(ID), RIGHT)
     assert repr(reveal(ID)).startswith("You guessed it: D is right: ")
+
+
+def test_a_reveal_stays_shut_until_something_was_guessed() -> None:
+    html = reveal(ID)._repr_html_()
+    assert html.index("<details><summary>The answer") < html.index(question(ID).options[0].text)
+    assert html.index("<details><summary>The answer") < html.index("is right")
+    pick(predict(ID), WRONG)
+    assert "<details open><summary>The answer" in reveal(ID)._repr_html_()
 
 
 # --- Standing still -------------------------------------------------------------------------------

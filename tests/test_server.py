@@ -324,6 +324,22 @@ def test_serving_for_ever_shows_each_request_and_ends_with_ctrl_c():
     assert repr(local) == "<FaultServer not started>"
 
 
+def test_ctrl_c_loses_no_requests_line():
+    local = FaultServer(WHOLE).start()
+    for _ in range(3):
+        ask(local.url, request())
+    local.wait(3)
+    shown = []
+
+    def show(served):
+        shown.append(served.asked.number)
+        if len(shown) == 1:
+            raise KeyboardInterrupt
+
+    local.serve_forever(show)
+    assert shown == [1, 2, 3]
+
+
 def test_starting_and_stopping_under_fire_leaves_nothing_behind():
     def knock(url):
         while not done.is_set():

@@ -76,8 +76,7 @@ def test_each_button_is_one_line_of_python(
 @pytest.mark.parametrize(
     ("step", "asking", "says"),
     [
-        (22, {"action": "disconnect"}, "step 22 is no frame but 'gates'"),
-        (22, {"action": "redeliver"}, "step 22 is no frame but 'gates'"),
+        (22, {"action": "token_limit"}, "no answer is being written here"),
         (9, {"action": "disconnect", "ending": "nicely"}, "nicely"),
         (9, {"action": "undo"}, "nothing to undo"),
         (9, {"action": "redo"}, "nothing to redo"),
@@ -100,6 +99,53 @@ def test_what_makes_no_sense_is_answered_and_changes_nothing(
     assert not answer["ok"]
     assert says in answer["text"]
     assert (stepper.trace, stepper.step, stepper.script) == (before, step, SCRIPT)
+
+
+AT_THE_END = [
+    (21, "disconnect", "disconnect(after=20, ending='eof')", WHOLE),
+    (22, "disconnect", "disconnect(after=20, ending='eof')", WHOLE),
+    (21, "cancel", "cancel(after=20)", "ABORTED"),
+    (22, "cancel", "cancel()", "ABORTED"),
+    (21, "error", "error(after=20, type='overloaded_error')", "INVALID"),
+    (22, "error", "error(after=20, type='overloaded_error')", "INVALID"),
+    (22, "unknown", "unknown(after=20)", WHOLE),
+    (22, "redeliver", "redeliver(frame=20)", WHOLE),
+    (21, "late", "late()", WHOLE),
+    (22, "late", "late()", WHOLE),
+]
+
+
+@pytest.mark.parametrize(("step", "action", "code", "state"), AT_THE_END)
+def test_behind_the_last_frame_a_fault_comes_after_it(
+    step: int, action: str, code: str, state: str
+) -> None:
+    pressed, called = Stepper(SCRIPT), Stepper(SCRIPT)
+    answer = asked(pressed, action, after=step)
+    assert (answer["ok"], answer["code"]) == (True, f"trace(script.{code})")
+    assert pressed.folded.attempt.state == state
+    called.goto(step)
+    getattr(called, action)()
+    assert called.script == pressed.script
+
+
+def test_at_a_control_in_the_middle_a_fault_comes_after_the_last_frame_that_came() -> None:
+    stepper = Stepper(SCRIPT.redeliver(9))
+    stepper.goto(10)
+    assert stepper.folded.steps[9].kind == "redeliver"
+    assert stepper.disconnect().script.code.endswith(".disconnect(after=9, ending='eof')")
+    stepper.undo()
+    assert stepper.cancel().script.code.endswith(".cancel(after=9)")
+    stepper.undo()
+    stepper.goto(10)
+    assert stepper.late().script.code.endswith(".late(after=9)")
+
+
+def test_where_no_frame_has_come_nothing_is_injected() -> None:
+    answer = asked(Stepper(Recording()), "disconnect", after=1)
+    assert (answer["ok"], answer["text"]) == (
+        False,
+        "no frame has come by step 1: nothing can be injected here",
+    )
 
 
 def test_after_the_end_a_cancellation_and_a_late_callback_still_come() -> None:
@@ -130,6 +176,40 @@ def test_undo_redo_and_reset_move_between_whole_scripts() -> None:
     assert stepper.script is SCRIPT
     stepper.undo()
     assert stepper.script == changed
+
+
+def test_undo_leads_to_where_the_change_happened_and_says_what_is_taken_back() -> None:
+    stepper = Stepper(SCRIPT)
+    stepper.disconnect(after=10)  # from step 1, as a cell does it
+    answer = asked(stepper, "undo", after=11)
+    assert answer["text"] == (
+        "undone: the disconnect after frame 10 is taken back;"
+        " the attempt ends in VALIDATED_PROPOSAL again"
+    )
+    assert stepper.step == 10
+    answer = asked(stepper, "redo", after=3)
+    assert answer["text"] == (
+        "done again: the disconnect after frame 10; the attempt ends in INCOMPLETE again"
+    )
+    assert stepper.step == 11
+    stepper.reset()
+    stepper.goto(5)
+    assert asked(stepper, "undo")["text"].startswith("undone: the reset is taken back; ")
+
+
+@pytest.mark.parametrize(
+    ("action", "change"),
+    [
+        ("redeliver", "the second delivery of frame 9"),
+        ("late", "the late callback after frame 9"),
+        ("unknown", "the unknown event after frame 9"),
+    ],
+)
+def test_undo_says_where_nothing_depended_on_the_change(action: str, change: str) -> None:
+    stepper = Stepper(SCRIPT)
+    asked(stepper, action, after=9)
+    said = f"undone: {change} is taken back; the attempt still ends in {WHOLE}"
+    assert asked(stepper, "undo")["text"] == said
 
 
 def test_a_new_change_forgets_what_was_undone() -> None:
@@ -258,6 +338,13 @@ def test_a_page_names_no_address_and_is_small() -> None:
     assert len(written.encode()) < 100_000
 
 
+def test_a_page_opens_where_the_verdict_is() -> None:
+    whole = trace(SCRIPT).to_json("whole")
+    assert 'id="step">22<' in page.page(whole)
+    assert "whole: step 22 of 22, VALIDATED_PROPOSAL" in page.page(whole)
+    assert 'id="step">1<' in page.page(whole, step=1)
+
+
 def test_saving_writes_the_step_in_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stepper = Stepper(SCRIPT, "A call, cut!")
     stepper.disconnect(after=9)
@@ -331,7 +418,7 @@ def test_the_views_lookup_agrees_with_python_at_every_step(tmp_path: Path) -> No
 
 def test_the_view_marks_where_a_read_began_inside_a_frame(tmp_path: Path) -> None:
     data = synth.greeting(style=synth.Style(ascii=False)).data.replace(b"Hello", "Héllo €".encode())
-    recording = Recording(tuple(Chunk(None, data[i : i + 37]) for i in range(0, len(data), 37)))
+    recording = Recording(tuple(Chunk(i / 1e3, data[i : i + 37]) for i in range(0, len(data), 37)))
     stepper = Stepper(recording)
     given = json.loads(stepper.trace)
     (views,) = looked_up(tmp_path, [given], [])["views"]
@@ -342,6 +429,14 @@ def test_the_view_marks_where_a_read_began_inside_a_frame(tmp_path: Path) -> Non
             before = len(step["raw"][:position].encode())
             assert step["start"] + before == given["chunks"][chunk - 1]
     assert marked > 10
+
+
+def test_chunks_without_times_are_no_reads_and_get_no_mark() -> None:
+    data = synth.greeting().data
+    pieces = tuple(Chunk(None, data[i : i + 37]) for i in range(0, len(data), 37))
+    given = trace(Recording(pieces)).to_json()
+    assert given["chunks"] == []
+    assert {step["chunk"] for step in given["steps"]} == {None}
 
 
 def test_characters_that_nobody_sees_get_a_sign(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_a_saved_page_steps_with_keys(browser: Browser, saved: Path) -> None:
     tab.keyboard.press("End")
     frame(tab)
     assert text(tab, ".state") == "INCOMPLETE"
-    assert text(tab, ".code code") == "stepper.goto(15)"
+    assert text(tab, ".code code") == "trace(script.disconnect(after=14, ending='eof'))"
     assert text(tab, ".kept .foot") == "Nothing is kept; a retry starts here."
     assert text(tab, ".ghostname") == "what would have been"
     assert tab.locator(".lane .ghost").count() == 2  # of the states, and of the call
@@ -238,12 +238,47 @@ def test_a_click_on_a_timeline_or_a_frame_goes_there(browser: Browser, saved: Pa
 
 def test_a_page_cannot_inject_and_says_so(browser: Browser, saved: Path) -> None:
     tab = opened(browser, saved)
-    buttons = tab.locator(".inject button, .inject select")
-    assert all(buttons.nth(i).is_disabled() for i in range(buttons.count()))
-    assert text(tab, ".answer").startswith("Injecting needs a notebook")
-    tab.keyboard.press("u")
-    tab.keyboard.press("r")
-    assert text(tab, ".answer").startswith("Injecting needs a notebook")
+    assert tab.locator(".inject :is(button, select)").count() == 0
+    assert tab.locator(".sl-stepper button:disabled").count() == 0
+    for key in ("u", "r"):
+        tab.keyboard.press(key)
+        assert text(tab, ".inject") == "Injecting needs a notebook; this page holds the trace"
+    closed(tab)
+
+
+def test_a_page_of_an_untouched_recording_opens_at_its_verdict_and_has_no_code(
+    browser: Browser, tmp_path: Path
+) -> None:
+    file = tmp_path / "whole.html"
+    file.write_text(page(trace(Script(synth.change_label())).to_json("whole")), "utf-8")
+    tab = opened(browser, file)
+    assert text(tab, ".place") == "step 22 of 22"
+    assert text(tab, ".state") == "VALIDATED_PROPOSAL"
+    assert not tab.locator(".code").is_visible()
+    gates = tab.locator(".gates li").evaluate_all("all => all.map((li) => li.className)")
+    assert gates == ["passed", "passed", "unchecked", "passed", *["unchecked"] * 3]
+    assert text(tab, ".gates li:nth-child(5)").split("\n")[-1] == "not checked: no schema is given"
+    tab.keyboard.press("ArrowLeft")
+    frame(tab)
+    assert text(tab, ".gates li:nth-child(5)").split("\n")[-1] == "not reached"
+    closed(tab)
+
+
+def test_where_a_redraw_takes_the_focus_away_the_keys_go_on_working(
+    browser: Browser, saved: Path
+) -> None:
+    tab = opened(browser, saved)
+    for _ in range(13):
+        tab.keyboard.press("ArrowRight")
+        frame(tab)
+    tab.locator("summary").last.focus()
+    assert tab.evaluate("document.activeElement.localName") == "summary"
+    tab.keyboard.press("Home")  # there is no card at step 1
+    frame(tab)
+    assert tab.evaluate("document.activeElement.matches('.sl-stepper')")
+    tab.keyboard.press("ArrowRight")
+    frame(tab)
+    assert text(tab, ".place") == "step 2 of 15"
     closed(tab)
 
 
@@ -319,6 +354,7 @@ def test_ten_thousand_steps_cost_what_few_cost(
         file = tmp_path / f"{fragments}.html"
         file.write_text(page(trace(long_script(fragments)).to_json("long")), "utf-8")
         tab = opened(browser, file)
+        tab.keyboard.press("Home")
         step = tab.evaluate(TIMES, ["ArrowRight", "ArrowRight", "ArrowLeft", "ArrowRight"] * 15)
         jump = tab.evaluate(TIMES, ["End", "Home"] * 15)
         last = tab.locator("input[type=range]").get_attribute("max")
@@ -429,13 +465,23 @@ def test_in_lab_each_fault_is_injected_seen_and_undone(
             assert tab.locator(".box.now").text_content()
             notebook.screenshot(tmp_path / f"{action}-{ending}.png")
             tab.keyboard.press("u")
-            says(tab, ".answer", "undo(): VALIDATED_PROPOSAL")
+            says(tab, ".answer", "is taken back; the attempt")
+            says(tab, ".answer", "ends in VALIDATED_PROPOSAL")
             says(tab, ".place", "step 9 of 22")
         tab.locator("[data-action=cancel]").click()
         says(tab, ".answer", "The attempt ends in ABORTED")
         tab.locator("[data-action=disconnect]").click()  # the view stands behind the last frame
-        says(tab, ".answer", "step 10 is no frame")
-        assert tab.locator(".answer").get_attribute("data-kind") == "problem"
+        says(tab, ".answer", "The attempt ends in INCOMPLETE; it was ABORTED before.")
+        says(tab, ".code code", "cancel(after=9).disconnect(after=9, ending=")
+        tab.locator("[aria-label='undo the last injection']").click()
+        says(tab, ".place", "step 9 of 10")
+        tab.locator("[aria-label='undo the last injection']").click()
+        says(tab, ".place", "step 9 of 22")
+        assert tab.evaluate("document.activeElement.matches('.sl-stepper')")  # undo is disabled now
+        tab.keyboard.press("ArrowRight")
+        says(tab, ".place", "step 10 of 22")
+        tab.keyboard.press("y")
+        says(tab, ".state", "ABORTED")
         tab.keyboard.press("r")
         says(tab, ".answer", "The attempt ends in VALIDATED_PROPOSAL; it was ABORTED before.")
         assert tab.evaluate(PALE) == []

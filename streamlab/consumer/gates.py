@@ -4,7 +4,8 @@ Each gate looks at one thing, in this order, and reports what it saw, passed or 
 
     completion, stop reason, tool, parse, schema, business rule, authorisation
 
-The first gate that does not pass decides. Some hold the answer (it is whole, but not acceptable
+A gate for which the application gave nothing to check against says that it was not checked. The
+first one that does not pass decides. Some hold the answer (it is whole, but not acceptable
 here), some make it invalid (it contradicts itself or our rules). Passing them all is still no
 effect: the commit is a separate step, and asks for authorisation again.
 
@@ -39,26 +40,22 @@ class Verdict(msgspec.Struct, frozen=True):
     """What one gate found."""
 
     gate: str
-    passed: bool
+    passed: bool | None  #: None: the policy gave nothing to check against, so nothing was claimed
     saw: str
     outcome: Input | None = None  #: where it did not pass: GATES_HELD or GATES_FAILED
-
-
-def _no_rule(call: Proposal) -> str:
-    return ""
 
 
 class Policy(msgspec.Struct, frozen=True):
     """What an application accepts.
 
-    `tools` maps a permitted tool's name to the JSON Schema of its input; None permits any tool.
-    `rule` and `authorise` are given one call, and return "" or why not.
+    `tools` maps a permitted tool's name to the JSON Schema of its input. `rule` and `authorise` are
+    given one call, and return "" or why not. What is None is not checked, and its gate says so.
     """
 
     accept: frozenset[str]
     tools: Tools | None = None
-    rule: Callable[[Proposal], str] = _no_rule
-    authorise: Callable[[Proposal], str] = _no_rule
+    rule: Callable[[Proposal], str] | None = None
+    authorise: Callable[[Proposal], str] | None = None
 
     def __post_init__(self) -> None:
         for name, schema in (self.tools or {}).items():
@@ -72,12 +69,15 @@ EFFECT = Policy(accept=frozenset({"tool_use", "end_turn", "stop_sequence"}))
 CHAT = Policy(accept=frozenset({"end_turn", "stop_sequence"}))
 
 HELD, FAILED = Input.GATES_HELD, Input.GATES_FAILED
-Found = tuple[str, Input | None]  #: what a gate saw; None where it passed
+PASSED, UNCHECKED = True, None
+
+#: What a gate saw, and what that means.
+Found = tuple[str, bool | Input | None]
 
 
 def _completion(turn: Turn, policy: Policy) -> Found:
     if turn.complete:
-        return "every block stopped, a stop reason, the final marker", None
+        return "every block stopped, a stop reason, the final marker", PASSED
     broken = next((p.message for p in turn.facts.problems if p.severity == "error"), "")
     return broken or "the final marker never came", FAILED
 
@@ -87,7 +87,7 @@ def _stop_reason(turn: Turn, policy: Policy) -> Found:
     if reason == "tool_use" and not turn.calls:
         return "tool_use, but there is no call to run", HELD
     if reason in policy.accept:
-        return f"{reason}, which is accepted here", None
+        return f"{reason}, which is accepted here", PASSED
     said = turn.facts.raw_stop_reason
     vendor = f" (the vendor says {said!r})" if said != reason else ""
     return f"{reason}{vendor}; accepted here: {', '.join(sorted(policy.accept))}", HELD
@@ -95,45 +95,52 @@ def _stop_reason(turn: Turn, policy: Policy) -> Found:
 
 def _tool(turn: Turn, policy: Policy) -> Found:
     if policy.tools is None:
-        return "any tool is permitted", None
+        return "no list of tools is given: any is taken", UNCHECKED
     names = [call.start.name for call in turn.calls]
     stranger = next((name for name in names if name not in policy.tools), None)
     if stranger is not None:
         return f"{stranger!r} is not permitted; permitted: {', '.join(policy.tools)}", HELD
-    return f"{', '.join(names)}: permitted", None
+    return f"{', '.join(names)}: permitted", PASSED
 
 
 def _parse(turn: Turn, policy: Policy) -> Found:
     for call in turn.calls:
         if call.status != "ready":
-            return (
-                f"the input of {call.start.name}: {call.error or 'its block never stopped'}",
-                FAILED,
-            )
+            why = call.error or "its block never stopped"
+            return f"the input of {call.start.name}: {why}", FAILED
         if not call.start.name:
             return "a call without a tool's name", FAILED
-    return "each input is one whole JSON object", None
+    return "each input is one whole JSON object", PASSED
 
 
 def _schema(turn: Turn, policy: Policy) -> Found:
     if policy.tools is None:
-        return "no schema is given", None
+        return "no schema is given", UNCHECKED
     for call in turn.calls:
         wrong = schema_error(policy.tools[call.start.name], call.input)
         if wrong:
             nothing = " (no input was received)" if call.input == {} else ""
             return f"the input of {call.start.name}: {wrong}{nothing}", FAILED
-    return "each input fits its tool's schema", None
+    return "each input fits its tool's schema", PASSED
 
 
 def _rule(turn: Turn, policy: Policy) -> Found:
-    why = next(filter(None, map(policy.rule, map(_proposal, turn.calls))), "")
-    return (why, FAILED) if why else ("the business rule holds", None)
+    if policy.rule is None:
+        return "no business rule is given", UNCHECKED
+    why = _objection(turn, policy.rule)
+    return (why, FAILED) if why else ("the business rule holds", PASSED)
 
 
 def _authorisation(turn: Turn, policy: Policy) -> Found:
-    why = next(filter(None, map(policy.authorise, map(_proposal, turn.calls))), "")
-    return (why, HELD) if why else ("this actor may do this to this item, now", None)
+    if policy.authorise is None:
+        return "nobody was asked whether this actor may", UNCHECKED
+    why = _objection(turn, policy.authorise)
+    return (why, HELD) if why else ("this actor may do this to this item, now", PASSED)
+
+
+def _objection(turn: Turn, ask: Callable[[Proposal], str]) -> str:
+    """The first objection to a call of the turn; "" where there is none."""
+    return next(filter(None, map(ask, proposals(turn))), "")
 
 
 GATES: dict[str, Callable[[Turn, Policy], Found]] = {
@@ -157,10 +164,11 @@ def judge_turn(turn: Turn, policy: Policy = EFFECT) -> tuple[Verdict, ...]:
     for name, gate in GATES.items():
         if name in CALL_GATES and not calls:
             continue
-        saw, outcome = gate(turn, policy)
-        verdicts.append(Verdict(name, outcome is None, saw, outcome))
-        if outcome is not None:
+        saw, found = gate(turn, policy)
+        if isinstance(found, Input):
+            verdicts.append(Verdict(name, False, saw, found))
             break
+        verdicts.append(Verdict(name, found, saw))
     return tuple(verdicts)
 
 
@@ -171,7 +179,9 @@ def settle(attempt: Attempt, turn: Turn, verdicts: tuple[Verdict, ...]) -> Attem
         return advance(attempt, last.outcome, f"{last.gate.replace('_', ' ')}: {last.saw}")
     if not turn.calls:
         return advance(attempt, Input.NOTHING_PROPOSED)
-    return advance(attempt, Input.GATES_PASSED, "every gate passed; nothing has been done yet")
+    unchecked = ", ".join(v.gate.replace("_", " ") for v in verdicts if v.passed is None)
+    passed = f"no gate objects (not checked: {unchecked})" if unchecked else "every gate passed"
+    return advance(attempt, Input.GATES_PASSED, f"{passed}; nothing has been done yet")
 
 
 def proposals(turn: Turn) -> tuple[Proposal, ...]:

@@ -25,7 +25,7 @@ QUESTIONS = (
                 "It raises an exception.",
                 "Most people expect that, because an HTTP library raises when a body is cut "
                 "short. This body was not: it ended with its proper end mark. Only the answer "
-                "inside was cut, and the SDK does not look for that.",
+                "inside has no end, and the SDK does not look for that.",
             ),
             Option(
                 "It returns the message without the unfinished call.",
@@ -74,7 +74,7 @@ QUESTIONS = (
                 "just ends; it is you who must look at which one came last.",
             ),
         ),
-        "Only one ending is silent",
+        "Which endings are silent?",
     ),
     Question(
         "00-schema",
@@ -104,7 +104,7 @@ QUESTIONS = (
                 "validator takes what it is given.",
             ),
         ),
-        "Why a schema does not help",
+        "Can a schema help?",
     ),
     Question(
         "00-loop",
@@ -146,14 +146,14 @@ _CASES: tuple[tuple[str, Callable[[Recording], Recording], bool, str], ...] = (
         "this one refuses every payment.",
     ),
     (
-        "cut inside the number",
+        "ended inside the number",
         lambda whole: faults.disconnect(whole, after=11),
         False,
         "The loop ended and the input is a valid value, but the message never said that it was "
         "complete. Look at how the whole stream's list of names ends.",
     ),
     (
-        "cut after the call's block had stopped",
+        "ended after the call's block had stopped",
         lambda whole: faults.disconnect(whole, after=14),
         False,
         "The call is whole, and even right. The message is not: more blocks could have come, and "
@@ -203,22 +203,22 @@ EXERCISES = (
         _cases,
         is_whole_call,
         (
-            Wrong("the loop ended", lambda names, message: True, "cut inside the number"),
+            Wrong("the loop ended", lambda names, message: True, "ended inside the number"),
             Wrong("never", lambda names, message: False, "the whole stream"),
             Wrong(
                 "the input has an amount",
                 lambda names, message: "amount" in message.content[-1].input,
-                "cut inside the number",
+                "ended inside the number",
             ),
             Wrong(
                 "a block stopped",
                 lambda names, message: "content_block_stop" in names,
-                "cut inside the number",
+                "ended inside the number",
             ),
             Wrong(
                 "all blocks stopped",
                 lambda names, message: names.count("content_block_stop") == len(message.content),
-                "cut after the call's block had stopped",
+                "ended after the call's block had stopped",
             ),
             Wrong(
                 "it has a stop reason",

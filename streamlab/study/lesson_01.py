@@ -48,7 +48,7 @@ QUESTIONS = (
                 "Models often say what they are about to do.",
             ),
         ),
-        "The wrong way: text in pieces",
+        "Is a stream text, in pieces?",
     ),
     Question(
         "01-start",
@@ -76,7 +76,7 @@ QUESTIONS = (
                 "`content_block_start` will say.",
             ),
         ),
-        "What message_start promises",
+        "What does message_start promise?",
     ),
     Question(
         "01-block-stop",
@@ -105,7 +105,7 @@ QUESTIONS = (
                 "equally quiet; only one of the three has sent `message_stop`.",
             ),
         ),
-        "A block is not a message",
+        "Is a stopped block enough?",
     ),
     Question(
         "01-usage",
@@ -133,7 +133,7 @@ QUESTIONS = (
                 right=True,
             ),
         ),
-        "Why it stopped, and what it took",
+        "Why did it stop, and what did it take?",
     ),
 )
 
@@ -158,13 +158,13 @@ _CASES: tuple[tuple[str, Callable[[], Recording], bool, str], ...] = (
         "A ping may come anywhere, even last. It says nothing about the message.",
     ),
     (
-        "cut after the last block stopped",
+        "ended after the last block stopped",
         lambda: faults.disconnect(synth.change_label(), after=18),
         False,
         "Every block has stopped, and still nobody knows why the model did, or whether it did.",
     ),
     (
-        "cut after the stop reason",
+        "ended after the stop reason",
         lambda: faults.disconnect(synth.change_label(), after=19),
         False,
         "The stop reason comes before the end, not at it. The marker is `message_stop`.",
@@ -181,6 +181,13 @@ _CASES: tuple[tuple[str, Callable[[], Recording], bool, str], ...] = (
         lambda: faults.no_stop_reason(synth.change_label()),
         False,
         "The marker came, but the stop reason is null: the message does not say why it ended.",
+    ),
+    (
+        "message_stop before the stop reason",
+        lambda: faults.reorder(synth.six_events(), frame=5),
+        False,
+        "All six events came, but in another order. `message_stop` ends the message: when a reason "
+        "comes behind it, something moved on the way, and you cannot know what else did.",
     ),
     ("nothing came at all", Recording, False, "An empty list is no message."),
 )
@@ -203,8 +210,9 @@ def _all_stopped(types: list[str]) -> bool:
 
 
 def is_complete(types: list[str], reasons: list[str | None]) -> bool:
-    """The solution: every block stopped, a reason was given, and the marker came."""
-    return _all_stopped(types) and any(reasons) and "message_stop" in types
+    """The solution: every block stopped, a reason was given, and the marker came last."""
+    types = [name for name in types if name != "ping"]
+    return _all_stopped(types) and any(reasons) and types[-1:] == ["message_stop"]
 
 
 EXERCISES = (
@@ -217,7 +225,7 @@ EXERCISES = (
             Wrong(
                 "something came",
                 lambda types, reasons: bool(types),
-                "cut after the last block stopped",
+                "ended after the last block stopped",
             ),
             Wrong(
                 "the last event is message_stop",
@@ -227,12 +235,12 @@ EXERCISES = (
             Wrong(
                 "every block stopped",
                 lambda types, reasons: _all_stopped(types),
-                "cut after the last block stopped",
+                "ended after the last block stopped",
             ),
             Wrong(
                 "a reason was given",
                 lambda types, reasons: any(reasons),
-                "cut after the stop reason",
+                "ended after the stop reason",
             ),
             Wrong(
                 "the marker came",
@@ -254,6 +262,14 @@ EXERCISES = (
                 lambda types, reasons: "message_stop" in types and _all_stopped(types),
                 "no stop reason",
             ),
+            Wrong(
+                "all three, in any order",
+                lambda types, reasons: (
+                    _all_stopped(types) and any(reasons) and "message_stop" in types
+                ),
+                "message_stop before the stop reason",
+            ),
+            Wrong("it returns nothing", lambda types, reasons: None, "the six events"),
         ),
     ),
 )

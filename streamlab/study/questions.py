@@ -61,12 +61,33 @@ def check(id: str, answer: Callable[..., Any]) -> None:
     print(f"{id}: right in {len(cases) - len(wrong)} of {len(cases)} cases. The first wrong one:")
     print(f"  case      {case.name}")
     print(f"  expected  {case.expected!r}")
-    print(f"  came      {value if isinstance(value, _Raised) else repr(value)}")
-    print(textwrap.fill(f"  why       {case.if_wrong}", 88, subsequent_indent=" " * 12))
+    print(f"  came      {_shown(case, value)}")
+    print(textwrap.fill(f"  why       {_why(case, value)}", 88, subsequent_indent=" " * 12))
 
 
 class _Raised(str):
     """What a learner's function raised, as one line."""
+
+
+def _shown(case: Case, came: Any) -> str:
+    """A result as it is printed; for yes or no, what it counts as."""
+    if isinstance(came, _Raised):
+        return came
+    if came is None or came is UNANSWERED or isinstance(came, bool):
+        return repr(came)
+    counts = f", which counts as {bool(came)}" if isinstance(case.expected, bool) else ""
+    return f"{came!r}{counts}"
+
+
+def _why(case: Case, came: Any) -> str:
+    """The case's own reason, but only for an answer that was given and is wrong."""
+    if isinstance(came, _Raised):
+        return f"Your function raised {came.partition(':')[0]} on this case: it gave no answer."
+    if came is None:
+        return "It returned None: is there a return on every way?"
+    if came is UNANSWERED:
+        return "It returned the dots: are they still there on some way?"
+    return case.if_wrong
 
 
 def _run(answer: Callable[..., Any], case: Case) -> Any:

@@ -153,7 +153,9 @@ class Reveal:
         said = "".join(paragraph(*each) for each in self._paragraphs())
         others = "".join(paragraph(*each) for each in self.others)
         more = f"<details><summary>Why the others tempt</summary>{others}</details>"
-        return f'<div style="{BOX}">{said}{more}</div>'
+        shut = "" if self.guessed is None else " open"  # who has not guessed yet may still want to
+        answer = f"<details{shut}><summary>The answer</summary>{said}{more}</details>"
+        return f'<div style="{BOX}">{answer}</div>'
 
 
 def _indented(text: str) -> str:
