@@ -8,6 +8,7 @@ Like `checkout.py` it must parse on Python 3.8, so that an old Python can say th
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
 COMMANDS = {  # name -> (what it does, an example)
     "lab": ("open JupyterLab on the first notebook", "lab --port 8899 --no-browser"),
     "show": ("say what happened in each recording", "show fixtures/claude/*.sse --json"),
-    "serve": ("run the local fault server, loopback only", "serve --port 8765"),
+    "serve": (
+        "run the local fault server, loopback only",
+        "serve fixtures/claude/change_label.sse --after 14 --ending eof",
+    ),
     "record": (
         "keep a live stream, chunk by chunk with times",
-        "record --model greeting --prompt Hi --out hi.stream.jsonl",
+        "record --model greeting --prompt Hi --out hi.stream.jsonl "
+        "--base-url http://127.0.0.1:8765",
     ),
     "test": ("check everything: ruff, mypy, pytest", "test --fast"),
     "bench": ("measure the hot paths", "bench"),
@@ -38,6 +43,21 @@ LINT = (
     ("mypy", ("mypy", "--strict", "streamlab")),
 )
 FAST = ("-m", "not browser and not slow")
+TEST_HELP = """usage: python3 -m streamlab test [--fast] [ARGUMENT ...]
+
+Check everything: ruff (rules, then format), mypy, and all tests. Every part runs, and the failed
+ones are named at the end.
+
+  --fast     leave out the tests that need a browser or take long
+  ARGUMENT   goes to pytest, which then runs alone, without ruff and mypy
+  -h, --help show this; pytest's own help: python3 -m streamlab test -- --help
+
+for example
+  python3 -m streamlab test
+  python3 -m streamlab test --fast
+  python3 -m streamlab test tests/test_sse.py -k bom
+
+exit status: 0 all passed, else pytest's own, or 1 where only ruff or mypy failed"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,6 +83,8 @@ def run_from_checkout(args: list[str]) -> int:
     command, *rest = args
     if command not in COMMANDS:
         raise UsageError(f"no command {command!r}; there are {', '.join(COMMANDS)}")
+    if wants_help(rest):  # it needs nothing but the standard library, so nothing is set up for it
+        return show_help(command, args)
     if not is_ready(command):
         return go_on(checkout.set_up(), args)
     if command == "test":
@@ -74,6 +96,40 @@ def is_ready(command: str) -> bool:
     """Tell whether this very interpreter can run the command."""
     whole = checkout.is_inside() and checkout.is_current()
     return whole or checkout.has_dependencies(dev=command in NEEDS_DEV)
+
+
+def wants_help(rest: list[str]) -> bool:
+    """Tell whether one command is asked to explain itself; what comes after -- is another's."""
+    own = rest[: rest.index("--")] if "--" in rest else rest
+    return "-h" in own or "--help" in own
+
+
+def show_help(command: str, args: list[str]) -> int:
+    """Print a command's own help."""
+    if command not in NEEDS_DEV:
+        return run_cli(args)
+    print(TEST_HELP if command == "test" else bench_parser().format_help().rstrip())
+    return 0
+
+
+def bench_parser() -> argparse.ArgumentParser:
+    """Build the parser of `bench`; here, because its own module needs all that it measures."""
+    parser = argparse.ArgumentParser(
+        prog="python3 -m streamlab bench",
+        description="Measure CPU per event against a floor and against the official SDK, in one "
+        "run, and say which aims are met. It takes about a minute.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--rounds", type=int, default=7, metavar="N", help="of which the least counts (default: 7)")
+    add(
+        "--recordings",
+        default=os.path.join(checkout.ROOT, "fixtures", "claude"),
+        metavar="DIR",
+        help="measure the whole .sse files in it too (default: fixtures/claude)",
+    )
+    add("--json", action="store_true", help="one object a row, in place of the table and the aims")
+    return parser
 
 
 def help_text() -> str:
@@ -105,8 +161,9 @@ def run_cli(args: list[str]) -> int:
 
 def run_tests(args: list[str]) -> int:
     """Run the linters, then pytest; with arguments for pytest, pytest alone."""
-    chosen = [arg for arg in args if arg != "--fast"]
-    marks = FAST if len(chosen) < len(args) else ()
+    at = args.index("--") if "--" in args else len(args)
+    chosen = [arg for arg in args[:at] if arg != "--fast"] + args[at + 1 :]
+    marks = FAST if "--fast" in args[:at] else ()
     parts = () if chosen else LINT
     failed = [name for name, command in parts if call(sys.executable, "-m", *command)]
     status = call(sys.executable, "-m", "pytest", *marks, *chosen)

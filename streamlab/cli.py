@@ -4,7 +4,8 @@ Exit status, of every command: 0 fine, 1 a finding, 2 bad usage or a file that c
 but the first with one line on stderr that names the file; 130 after Ctrl-C, 141 where whoever read
 the output has gone. Nobody ever sees a traceback, unless STREAMLAB_DEBUG is set.
 
-Everything heavy (rich, the SDK, Jupyter) is imported by the command that needs it.
+Everything that is not in the standard library (msgspec, rich, the SDK, Jupyter) is imported by the
+command that needs it, so every `--help` works in a checkout where nothing is installed yet.
 Read next: `analysis/judge.py`, which is what `show` asks.
 """
 
@@ -15,6 +16,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from streamlab import __version__
@@ -24,6 +26,9 @@ from streamlab.errors import UsageError, WireError
 __all__ = ["COMMANDS", "complain", "main", "make_parser", "report_bug"]
 
 STATUS = "exit status: 0 fine, 1 a finding, 2 bad usage or an unreadable file"
+
+#: The wire formats that can be read today (`wire/reader.py` has their readers).
+FORMATS = ("claude",)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,7 +62,7 @@ def run(argv: list[str]) -> int:
         return 0
     if not argv[0].startswith("-") and argv[0] not in COMMANDS:
         known = ", ".join(COMMANDS)
-        raise UsageError(f"no command {argv[0]!r}; there are {known} (see streamlab --help)")
+        raise UsageError(f"no command {argv[0]!r}; there are {known} (see {called()} --help)")
     end = argv.index("--") if argv[0] == "lab" and "--" in argv else len(argv)
     try:
         options = parser.parse_args(argv[:end])
@@ -105,22 +110,31 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Leave the one line to `main`."""
-        _, _, command = self.prog.partition(" ")
+        command = self.prog.rpartition("streamlab")[2].strip()
         raise UsageError(f"{command}{': ' if command else ''}{message} (see {self.prog} --help)")
+
+
+def called() -> str:
+    """How the command was started, to be typed again."""
+    as_module = Path(*sys.argv[:1]).parts[-2:] == ("streamlab", "__main__.py")
+    return "python3 -m streamlab" if as_module else "streamlab"
 
 
 def make_parser() -> Parser:
     """Build the parser of all commands."""
+    prog = called()
     parser = Parser(
-        prog="streamlab",
+        prog=prog,
         description="A streamed LLM answer must be assembled, judged, and only then acted on.",
-        epilog=f"{STATUS}\nEvery command explains itself: streamlab show --help",
+        epilog=f"{STATUS}\nEvery command explains itself: {prog} show --help",
     )
     parser.add_argument("--version", action="version", version=f"streamlab {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for name, (does, add, epilog) in COMMANDS.items():
+        about = f"{does[0].upper()}{does[1:]}."
+        examples = epilog.replace("\n  streamlab ", f"\n  {prog} ")
         command = commands.add_parser(
-            name, help=does, description=f"{does[0].upper()}{does[1:]}.", epilog=epilog
+            name, prog=f"{prog} {name}", help=does, description=about, epilog=examples
         )
         add(command)
     return parser
@@ -138,7 +152,11 @@ def _add_show(parser: Parser) -> None:
         help="what is acceptable: what a tool proposal needs, or a text answer (default: effect)",
     )
     add("--tools", metavar="FILE.json", help="the permitted tools: name -> JSON Schema of input")
-    add("--wire", metavar="FORMAT", help="the wire format; without it, the content tells")
+    add(
+        "--wire",
+        choices=FORMATS,
+        help="the wire format; without it, the content tells (the other vendors' come later)",
+    )
     group = parser.add_argument_group("bounds, past which a stream counts as one that never ends")
     add = group.add_argument
     add("--max-bytes", type=_size, metavar="N", help="of a stream (default: 256M)")
@@ -153,10 +171,21 @@ def _add_serve(parser: Parser) -> None:
     add("files", nargs="*", metavar="FILE", help="recordings; without any, the built-in ones")
     add("--port", type=_port, default=8765, help="0 takes a free one (default: 8765)")
     add("--pace", default="1x", help="1x as recorded, 10x, 0.05s from frame to frame, max (1x)")
-    add("--ending", choices=("eof", "cut", "reset", "timeout"), help="how the connection stops")
-    add("--framing", choices=("chunked", "close", "length"), default="chunked", help="of the body")
+    add("--after", type=_size, metavar="N", help="stop after frame N, with the --ending (eof)")
+    add(
+        "--ending",
+        choices=("eof", "cut", "reset", "timeout"),
+        help="how the connection stops: cleanly, inside the HTTP framing, torn down, or not at all "
+        "and silent (default: as recorded)",
+    )
+    add(
+        "--framing",
+        choices=("chunked", "close", "length"),
+        default="chunked",
+        help="what tells a client where the body ends (default: chunked)",
+    )
     add("--error", metavar="TYPE", default="", help="end with an error event: overloaded_error")
-    add("--status", type=int, metavar="N", help="answer with an HTTP error: 529")
+    add("--status", type=_status, metavar="N", help="answer with an HTTP error: 529")
     parser.set_defaults(run=_serve)
 
 
@@ -201,15 +230,19 @@ What comes after -- goes to JupyterLab as it is.""",
 {STATUS}.
 A finding is any answer that may not be used as it is: INCOMPLETE, INVALID, ABORTED, and HELD, which
 is whole but not acceptable under the policy (cut short by a limit, refused, a tool that is not
-permitted). So `streamlab show answer.sse && use it` is safe. One bad file never stops the others;
-where some are findings and some unreadable, the status is 2.""",
+permitted). So 0 says that every answer is whole and that no gate objected. It does not say that an
+answer may be acted on: without --tools no schema was checked, and the business rule and the
+authorisation are the application's own to check. One bad file never stops the others; where some
+are findings and some unreadable, the status is 2.""",
     ),
     "serve": (
         "run the local fault server, on loopback only",
         _add_serve,
         """for example
   streamlab serve
+  streamlab serve fixtures/claude/change_label.sse --after 14 --ending eof
   streamlab serve pay.stream.jsonl --ending reset --pace 10x
+--after counts frames from 1, as `streamlab show` does; with --error, the error event comes next.
 One recording answers every request; of several, the model's name picks one. Ctrl-C stops it.""",
     ),
     "record": (
@@ -233,6 +266,12 @@ def _size(text: str) -> int:
     if not (digits.isascii() and digits.isdigit() and int(digits)):
         raise argparse.ArgumentTypeError(f"{text!r} is no number above 0, such as 300, 64k or 16M")
     return int(digits) * factor
+
+
+def _status(text: str) -> int:
+    if text.isascii() and text.isdigit() and 400 <= int(text) <= 599:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no HTTP error; those are 400 to 599")
 
 
 def _positive(text: str) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
 import signal
 import sys
@@ -58,18 +59,32 @@ def serve(options: argparse.Namespace) -> int:
 def _answers(options: argparse.Namespace) -> Any:
     """What to answer with: an HTTP error, one recording, or one for each model's name."""
     if options.status is not None:
+        if options.after is not None:
+            raise UsageError("--status answers before any stream, so there is no --after")
         return options.status
     if not options.files:
         from streamlab.streams import synth
 
-        return {name: getattr(synth, name)() for name in BUILT_IN}
+        return {name: _stopped(getattr(synth, name)(), name, options) for name in BUILT_IN}
     named: dict[str, Recording] = {}
     for file in options.files:
         name = os.path.basename(file).partition(".")[0]
         if name in named:
             raise UsageError(f"{file}: there is another recording called {name!r}")
-        named[name] = read(file)
+        named[name] = _stopped(read(file), file, options)
     return named if len(named) > 1 else next(iter(named.values()))
+
+
+def _stopped(recording: Recording, name: str, options: argparse.Namespace) -> Recording:
+    """The recording as far as `--after` says, with the chosen ending."""
+    if options.after is None:
+        return recording
+    from streamlab.streams import faults
+
+    count = len(faults.frames(recording))
+    if options.after > count:
+        raise UsageError(f"{name}: --after {options.after}: it has only {counted(count, 'frame')}")
+    return faults.disconnect(recording, options.after, options.ending or "eof")
 
 
 def _pace(text: str) -> dict[str, float]:
@@ -116,13 +131,19 @@ def record(options: argparse.Namespace) -> int:
     if options.tools:
         tools = read_tools(options.tools)
         more["tools"] = [{"name": name, "input_schema": tools[name]} for name in tools]
-    fresh = out.with_name(f"new-{out.name}") if out.exists() else out
+    fresh = _free_name(out) if out.exists() else out
     told = _Telling()
     asked = (options.model, options.prompt, fresh, options.max_tokens)
     try:
         recorded = record_prompt(*asked, base_url=options.base_url, on_event=told, **more)
     except UsageError as why:
         raise UsageError(f"{out}: {str(why).removeprefix(f'{fresh}: ')}") from None
+    except KeyboardInterrupt:
+        told.over()
+        if fresh.exists():
+            left = "" if fresh == out else f"; {out} is as it was"
+            complain(f"{fresh}: stopped; it holds what came until then{left}")
+        raise
     finally:
         told.over()
     recording = read(fresh.replace(out))
@@ -133,6 +154,13 @@ def record(options: argparse.Namespace) -> int:
     if found:
         complain(f"{out}: {found}")
     return 1 if found else 0
+
+
+def _free_name(out: Path) -> Path:
+    """A name beside `out` for what may replace it; what an earlier try has left there stays."""
+    words = itertools.chain(["new"], (f"new{n}" for n in itertools.count(2)))
+    names = (out.with_name(f"{word}-{out.name}") for word in words)
+    return next(name for name in names if not name.exists())
 
 
 class _Telling:

@@ -27,7 +27,7 @@ from streamlab.consumer.attempt import State
 from streamlab.consumer.gates import CHAT, EFFECT, Policy
 from streamlab.errors import UsageError, WireError
 from streamlab.streams.recording import Chunk, open_recording, read
-from streamlab.wire.reader import BOUNDS, WIRE_READERS, Bounds, Read
+from streamlab.wire.reader import BOUNDS, Bounds, Read
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -52,8 +52,6 @@ def show(options: argparse.Namespace) -> int:
         raise UsageError("- (standard input) can be read only once")
     if options.html and (len(files) > 1 or files == ["-"]):
         raise UsageError("--html writes a page about one file")
-    if options.wire is not None and options.wire not in WIRE_READERS:
-        raise UsageError(f"--wire {options.wire!r} is none of {', '.join(WIRE_READERS)}")
     tools = read_tools(options.tools) if options.tools else None
     policy = msgspec.structs.replace(EFFECT if options.policy == "effect" else CHAT, tools=tools)
     showing = _Showing(options, policy, _bounds(options))

@@ -10,13 +10,14 @@ import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import quote, urlsplit
 
 from streamlab.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["arguments", "first_notebook", "open_lab"]
+__all__ = ["address", "arguments", "first_notebook", "open_lab"]
 
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS = HERE.parent / "notebooks"
@@ -37,9 +38,30 @@ def open_lab(
     others = os.environ.get("JUPYTER_CONFIG_PATH")
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, (str(HERE), others)))
     from jupyterlab.labapp import main
+    from tornado.ioloop import IOLoop
 
+    IOLoop.current().add_callback(announce)  # it runs as soon as the server does
     main([*arguments(path.resolve(), port, browser), *more])
     leave()
+
+
+def announce() -> None:
+    """Print the lesson's address, after all that Jupyter says of itself."""
+    from jupyter_server.serverapp import ServerApp
+
+    server = ServerApp.instance()
+    given = not server.identity_provider.token_generated
+    sys.stderr.flush()
+    print(f"\nOpen this in a browser:\n{address(server.local_url, given)}", flush=True)
+
+
+def address(url: str, given: bool) -> str:
+    """Return Jupyter's address of the lesson; a token that a person has `given` stays unsaid.
+
+    >>> address("http://127.0.0.1:8888/lab/tree/a.ipynb?token=...", given=True)
+    'http://127.0.0.1:8888/lab/tree/a.ipynb'
+    """
+    return urlsplit(url)._replace(query="").geturl() if given else url
 
 
 def leave() -> NoReturn:
@@ -67,6 +89,9 @@ def first_notebook() -> Path:
 def arguments(notebook: Path, port: int | None = None, browser: bool = True) -> list[str]:
     """Return JupyterLab's arguments for one notebook or folder."""
     chosen = [str(notebook), "--ServerApp.ip=127.0.0.1"]
+    chosen += ["--LanguageServerManager.autodetect=False"]  # a line about 20 that are not there
+    if notebook.is_file():  # for every address that is printed, not for our own browser alone
+        chosen += [f"--LabApp.default_url=/lab/tree/{quote(notebook.name)}"]
     if port is not None:
         chosen += [f"--ServerApp.port={port}"]
     if not browser:

@@ -197,6 +197,18 @@ def test_undo_leads_to_where_the_change_happened_and_says_what_is_taken_back() -
     assert asked(stepper, "undo")["text"].startswith("undone: the reset is taken back; ")
 
 
+def test_redo_leads_to_what_was_injected_each_time() -> None:
+    stepper = Stepper(SCRIPT)
+    stepper.unknown(after=9)
+    stepper.disconnect(after=14)
+    stepper.undo()
+    stepper.undo()
+    stepper.redo()
+    assert stepper.step == 10
+    stepper.redo()
+    assert stepper.step == 15
+
+
 @pytest.mark.parametrize(
     ("action", "change"),
     [

@@ -50,7 +50,7 @@ def _gates(step: Step) -> str:
     if step.attempt is step.attempt_before:
         return "A whole text answer: it may be kept, and there is nothing to act on"
     if step.attempt.state is State.VALIDATED_PROPOSAL:
-        return "Every gate passed: a person may review the proposal; nothing has been done yet"
+        return _sentence(step.attempt.why)
     return f"A gate did not pass. {_sentence(step.attempt.why)}"
 
 
@@ -90,7 +90,7 @@ def _stopped(step: Step, event: e.SegmentStopped) -> str:
     if segment is None or segment.kind != "tool_call":
         return f"Block {event.segment} is whole; the answer is not"
     if segment.error:
-        return f"Block {event.segment} is whole, but its input does not parse: {segment.error}"
+        return f"Block {event.segment} stopped, but its input does not parse: {segment.error}"
     return (
         f"Block {event.segment} is whole: its input is parsed now, once. Parseable, not executable"
     )
@@ -124,6 +124,7 @@ TELLS: dict[type, Callable[[Step, Any], str]] = {
     e.KeepAlive: lambda s, v: "A keep-alive: proof of life, not of progress",
     e.Unknown: lambda s, v: f"{v.type!r} is not known here: kept, and granted nothing",
     e.Problem: lambda s, v: _sentence(v.message),
+    e.ProviderError: lambda s, v: f"The provider reports {v.type}: {v.message}",
     e.Attached: lambda s, v: f"Something belongs to block {v.segment}: {v.name}",
 }
 

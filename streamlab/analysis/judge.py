@@ -80,7 +80,7 @@ def judge(
     return Outcome(
         consumer.attempt,
         consumer.turn,
-        recording.ending,
+        consumer.ending or recording.ending,
         reader.wire,
         reader.frames,
         reader.bytes,

@@ -51,6 +51,7 @@ class Signs(NamedTuple):
     unnamed: str  #: a state whose stretch is too short for its name
     passed: str
     failed: str
+    unchecked: str
     arrow: str
     dot: str
 
@@ -66,6 +67,7 @@ UNICODE = Signs(
     unnamed="▌",
     passed="✓",
     failed="✗",
+    unchecked="–",  # noqa: RUF001 (an en dash is meant)
     arrow="→",
     dot=" · ",
 )
@@ -81,6 +83,7 @@ ASCII = Signs(
     unnamed="#",
     passed="ok",
     failed="NO",
+    unchecked="-",
     arrow="->",
     dot=", ",
 )

@@ -150,7 +150,7 @@ def _call(tool: str, given: dict[str, Any]) -> Text:
 
 
 def _gates(verdicts: tuple[Verdict, ...], signs: Signs) -> list[RenderableType]:
-    """What every gate saw; those after the first that did not pass were not asked."""
+    """What every gate saw; those after the first that objected were not asked."""
     if not verdicts:
         return []
     table = Table.grid(padding=(0, 1, 0, 0))
@@ -158,11 +158,15 @@ def _gates(verdicts: tuple[Verdict, ...], signs: Signs) -> list[RenderableType]:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for verdict in verdicts:
-        sign, style = (signs.passed, "green") if verdict.passed else (signs.failed, "bold red")
+        sign, style, said = {
+            True: (signs.passed, "green", ""),
+            None: (signs.unchecked, "yellow", "not checked: "),
+            False: (signs.failed, "bold red", ""),
+        }[verdict.passed]
         name, saw = verdict.gate.replace("_", " "), clipped(verdict.saw, MAX_SHOWN)
-        table.add_row(Text(sign, style), Text(name), Text(saw))
+        table.add_row(Text(sign, style), Text(name), Text(f"{said}{saw}"))
     left = [name.replace("_", " ") for name in list(GATES)[len(verdicts) :]]
-    if not left or verdicts[-1].passed:
+    if not left or verdicts[-1].passed is not False:
         return [table]
     return [table, Text(f"not asked: {', '.join(left)}", "dim")]
 

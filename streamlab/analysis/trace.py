@@ -22,7 +22,7 @@ from streamlab.analysis.explain import why
 from streamlab.consumer.attempt import Attempt, Input, State, advance, observe
 from streamlab.consumer.consumer import Consumer
 from streamlab.consumer.gates import EFFECT, Policy, Verdict
-from streamlab.consumer.turn import EMPTY, Turn
+from streamlab.consumer.turn import EMPTY, Turn, reduce
 from streamlab.errors import UsageError
 from streamlab.streams import faults
 from streamlab.streams.recording import Recording
@@ -299,8 +299,6 @@ class _Tracer:
         frame: Frame | None = None,
         **more: Any,
     ) -> Step:
-        from streamlab.consumer.turn import reduce
-
         turn_before, before = self.turn, self.attempt
         for event in events:
             self.turn = reduce(self.turn, event)
@@ -326,21 +324,21 @@ class _Tracer:
         if chunk is not None and t is None:
             t = self.script.recording.chunks[chunk].t
         step = Step(
-            self.n,
-            kind,
-            name,
-            events,
-            turn_before,
-            self.turn,
-            before,
-            self.attempt,
-            "",
-            first,
-            self.at,
-            self.data[first : self.at],
-            frame,
-            None if chunk is None else chunk + 1,
-            t,
+            n=self.n,
+            kind=kind,
+            name=name,
+            events=events,
+            turn_before=turn_before,
+            turn=self.turn,
+            attempt_before=before,
+            attempt=self.attempt,
+            why="",
+            start=first,
+            end=self.at,
+            raw=self.data[first : self.at],
+            frame=frame,
+            chunk=None if chunk is None else chunk + 1,
+            t=t,
             **more,
         )
         return replace(step, why=why(step))

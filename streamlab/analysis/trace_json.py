@@ -31,17 +31,23 @@ KEPT = (State.MESSAGE_COMPLETE, State.VALIDATED_PROPOSAL, State.COMMITTING, Stat
 def trace_json(trace: Trace, title: str = "") -> dict[str, Any]:
     """The whole trace, with the steps that its last change cut off as its ghost."""
     prompt, ghost = trace.script.prompt, trace.cut_off
+    reads = _reads_known(trace)
     return {
         "title": title or trace.script.recording.note,
         "wire": trace.wire,
         "bytes": trace.steps[-1].end,
-        "chunks": [end - len(data) for end, (_, data) in _read_ends(trace)],
+        "chunks": [end - len(data) for end, (_, data) in _read_ends(trace)] if reads else [],
         "code": f"trace({trace.script.code})",
         "gate_names": list(GATES),
-        "steps": [_step(step, prompt) for step in trace.steps],
-        "ghost": [_step(step, prompt) for step in ghost],
+        "steps": [_step(step, prompt, reads) for step in trace.steps],
+        "ghost": [_step(step, prompt, reads) for step in ghost],
         "ghost_from": ghost[0].n if ghost else None,
     }
+
+
+def _reads_known(trace: Trace) -> bool:
+    """Whether the chunks are what the network brought; a raw file's are pieces of our own."""
+    return any(chunk.t is not None for chunk in trace.script.recording.chunks)
 
 
 def _read_ends(trace: Trace) -> Iterator[tuple[int, Chunk]]:
@@ -49,7 +55,7 @@ def _read_ends(trace: Trace) -> Iterator[tuple[int, Chunk]]:
     return zip(accumulate(len(chunk.data) for chunk in chunks), chunks, strict=True)
 
 
-def _step(step: Step, prompt: str) -> dict[str, Any]:
+def _step(step: Step, prompt: str, reads: bool) -> dict[str, Any]:
     turn, facts = step.turn, step.turn.facts
     return {
         "n": step.n,
@@ -58,7 +64,7 @@ def _step(step: Step, prompt: str) -> dict[str, Any]:
         "t": step.t,
         "start": step.start,
         "end": step.end,
-        "chunk": step.chunk,
+        "chunk": step.chunk if reads else None,
         "name": step.name,
         "raw": clipped(step.raw.decode("utf-8", "replace"), MAX_RAW),
         "events": [_event(event) for event in step.events],

@@ -102,6 +102,8 @@ TABLE: dict[State, dict[Input, State]] = {
     },
     State.MESSAGE_COMPLETE: {
         Input.ENDED: State.MESSAGE_COMPLETE,
+        Input.AMBIGUITY: State.HELD,
+        Input.BOUND: State.HELD,  # it was whole, but we stopped reading before it ended
         Input.NOTHING_PROPOSED: State.MESSAGE_COMPLETE,
         Input.GATES_PASSED: State.VALIDATED_PROPOSAL,
         Input.GATES_HELD: State.HELD,
@@ -127,6 +129,9 @@ TABLE: dict[State, dict[Input, State]] = {
     State.ABORTED: {},
     State.INVALID: {},
 }
+
+#: Characters of a reason; some of its words may be a stranger's.
+MAX_WHY = 500
 
 TERMINAL = frozenset(state for state, row in TABLE.items() if not row)
 
@@ -168,7 +173,7 @@ def advance(attempt: Attempt, given: Input, why: str = "") -> Attempt:
     state = TABLE[attempt.state].get(given)
     if state is None or state is attempt.state:
         return attempt
-    return Attempt(state, why or given.value, attempt.id)
+    return Attempt(state, why[:MAX_WHY] or given.value, attempt.id)
 
 
 def observe(attempt: Attempt, event: Event) -> Attempt:

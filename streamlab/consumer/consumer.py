@@ -71,7 +71,7 @@ class Consumer:
         """Say how the transport stopped, and when; return where the attempt is after the gates."""
         if self.ending is None:
             self.last_words = self._take(self.reader.end(ending, t))
-            self.ending = ending
+            self.ending = self.reader.ending
             if self.attempt.state is State.MESSAGE_COMPLETE:
                 self.settle()
         return self.attempt

@@ -40,7 +40,7 @@ from streamlab.wire.events import (
     Unknown,
     UsageReported,
 )
-from streamlab.wire.payload import NotJSON, joined, parse
+from streamlab.wire.payload import NotJSON, joined, parse_input
 
 __all__ = ["EMPTY", "Segment", "Turn", "fold", "reduce"]
 
@@ -251,7 +251,7 @@ def _finished(segment: Segment) -> Segment:
         return msgspec.structs.replace(segment, status="ready")
     text = segment.text
     try:
-        value = parse(text, halves=False) if text.strip() else {}
+        value = parse_input(text) if text.strip() else {}
     except NotJSON as why:
         return msgspec.structs.replace(segment, status="error", error=str(why))
     if not isinstance(value, dict):

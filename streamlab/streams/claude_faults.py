@@ -42,6 +42,8 @@ __all__ = [
 
 Payload = dict[str, Any]
 
+TWO_HOURS_S = 7200
+
 
 # --- It fails, or stops early ---------------------------------------------------------------------
 
@@ -116,9 +118,12 @@ _AFTER_CONTENT = ("message_delta", "message_stop", "error")
 
 def _open_blocks(payloads: list[Payload]) -> list[int]:
     """Blocks that have started and not stopped, in the order of the message."""
-    started = {p.get("index") for p in payloads if p.get("type") == "content_block_start"}
-    stopped = {p.get("index") for p in payloads if p.get("type") == "content_block_stop"}
-    return sorted(index for index in started - stopped if isinstance(index, int))
+
+    def numbers(type: str) -> set[int]:
+        found = [p.get("index") for p in payloads if p.get("type") == type]
+        return {index for index in found if isinstance(index, int)}
+
+    return sorted(numbers("content_block_start") - numbers("content_block_stop"))
 
 
 def payload_of(frame: Frame) -> Payload:
@@ -204,11 +209,13 @@ def no_stop_reason(recording: Recording) -> Recording:
 
 def never_end(recording: Recording, after: int, every: float = 15.0) -> Recording:
     """Send pings for two hours instead of the rest: alive, and no step further."""
+    if not 0.1 <= every <= TWO_HOURS_S:
+        raise UsageError(f"every={every}: a ping may come every 0.1 to {TWO_HOURS_S} seconds")
     stopped = disconnect(recording, after, "timeout")
     ping, t = _written(recording, {"type": "ping"}), stopped.end_t
     pings = [
         Chunk(None if t is None else round(t + number * every, 6), ping)
-        for number in range(1, 1 + int(7200 / every))
+        for number in range(1, 1 + int(TWO_HOURS_S / every))
     ]
     return msgspec.structs.replace(
         stopped, chunks=(*stopped.chunks, *pings), end_t=pings[-1].t if pings else t

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from streamlab.errors import UsageError
 from streamlab.streams.parts import (
     Content,
     OtherBlock,
@@ -63,12 +64,20 @@ def payloads(
 
 def frame(payload: Payload, newline: str = "\n", ascii: bool = False) -> bytes:
     """One frame, its blank line included, named by its type."""
-    head = f"event: {payload['type']}{newline}data: "
+    head = f"event: {_name(payload)}{newline}data: "
     data = json.dumps(payload, ensure_ascii=ascii, separators=(",", ":"))
     try:
         return f"{head}{data}{newline}{newline}".encode()
     except UnicodeEncodeError:  # half a character, which only an escape can say
         return frame(payload, newline, ascii=True)
+
+
+def _name(payload: Payload) -> str:
+    """The type as the name of an event, which has one line, and no escapes."""
+    name = str(payload["type"])
+    if any(c in "\r\n" or "\ud800" <= c <= "\udfff" for c in name):
+        raise UsageError(f"type={name[:80]!r}: an event's name is one line of whole characters")
+    return name
 
 
 def identified(parts: Iterable[Part], seed: int) -> tuple[Part, ...]:

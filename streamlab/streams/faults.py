@@ -55,6 +55,7 @@ from streamlab.streams.transport_faults import (
     split,
     stall,
 )
+from streamlab.wire.jsonl import is_json_lines
 
 __all__ = [
     "FAULTS",
@@ -111,13 +112,29 @@ class Fault(msgspec.Struct, frozen=True):
     def apply(self, recording: Recording, seed: int = 0) -> Recording:
         """Break a whole recording at a place that the seed chooses.
 
-        Raises `UsageError` where the recording has no such place (no block, no times).
+        Raises `UsageError` where the recording has no such place (no frame, no block, no times).
         """
         return self.act(recording, Random(seed))
 
 
+def _draw(rng: Random, first: int, last: int, what: str) -> int:
+    """One of the places from `first` to `last`; `what` names them where there are none."""
+    if first > last:
+        raise UsageError(f"this recording has no {what}")
+    return rng.randrange(first, last + 1)
+
+
 def _frame(recording: Recording, rng: Random) -> int:
-    return rng.randrange(1, len(frames(recording)) + 1)
+    return _draw(rng, 1, len(frames(recording)), "frame")
+
+
+def _neighbour(recording: Recording, rng: Random) -> int:
+    """A frame that another one follows."""
+    return _draw(rng, 1, len(frames(recording)) - 1, "two frames that could change places")
+
+
+def _bit(recording: Recording, rng: Random) -> int:
+    return _draw(rng, 0, 8 * len(recording.data) - 1, "bytes")
 
 
 def _place(recording: Recording, rng: Random) -> int:
@@ -134,25 +151,28 @@ def _before_end(recording: Recording, rng: Random) -> int:
 
 def _inside(recording: Recording, frame: int, rng: Random) -> int:
     """An offset at which some of a frame has come, and not all."""
-    chosen = frames(recording)[frame - 1]
-    return rng.randrange(chosen.start + 1, chosen.end)
+    data, chosen = recording.data, frames(recording)[frame - 1]
+    last = chosen.end - 1
+    if is_json_lines(data):  # a whole line counts even where nothing ends it
+        last = chosen.start + len(data[chosen.start : chosen.end].rstrip()) - 1
+    return _draw(rng, chosen.start + 1, last, f"place inside frame {frame}")
 
 
 def _while_generating(recording: Recording, rng: Random) -> int:
     first, last = generating(frames(recording))
-    return rng.randrange(first, last + 1)
+    return _draw(rng, first, last, "place at which content can still come")
 
 
 def _block(recording: Recording, rng: Random) -> int:
-    found = {payload_of(frame).get("index") for frame in frames(recording)}
-    blocks = sorted(index for index in found if isinstance(index, int))
+    found = [payload_of(frame).get("index") for frame in frames(recording)]
+    blocks = sorted({index for index in found if isinstance(index, int)})
     if not blocks:
         raise UsageError("this recording has no block")
     return rng.choice(blocks)
 
 
 def _line(recording: Recording, rng: Random) -> int:
-    return rng.randrange(1, len(line_ends(recording)) + 1)
+    return _draw(rng, 1, len(line_ends(recording)), "line end")
 
 
 _CATALOGUE = (
@@ -184,7 +204,7 @@ _CATALOGUE = (
         ANYTHING,
         "One bit turns over: nothing on this wire would tell, so a 1 may become a 9 in a proposal "
         "that passes every gate; TLS is what protects from it.",
-        lambda r, rng: flip(r, rng.randrange(8 * len(r.data))),
+        lambda r, rng: flip(r, _bit(r, rng)),
     ),
     Fault(
         "drop_newline",
@@ -229,7 +249,7 @@ _CATALOGUE = (
         (SAME, INVALID),
         "Two neighbours change places: two deltas of a block do so unseen, and garble it; most "
         "other pairs break the grammar.",
-        lambda r, rng: reorder(r, rng.randrange(1, len(frames(r)))),
+        lambda r, rng: reorder(r, _neighbour(r, rng)),
     ),
     Fault(
         "interleave",

@@ -195,7 +195,10 @@ def record_prompt(
     """
     key = os.environ.get("ANTHROPIC_API_KEY") or ("none" if base_url else "")
     if not key:
-        raise UsageError("set ANTHROPIC_API_KEY; or give base_url, such as the fault server's")
+        raise UsageError(
+            "set ANTHROPIC_API_KEY, or name another server, such as `streamlab serve`'s: "
+            "--base-url http://127.0.0.1:8765 (in code, base_url)"
+        )
     sdk = _sdk()
     ask = {"model": model, "max_tokens": max_tokens, **options}
     ask["messages"] = [{"role": "user", "content": prompt}]

@@ -134,7 +134,8 @@ class RecordingFile:
         self.close()
 
     def _raw_chunks(self) -> Iterator[Chunk]:
-        piece = self._first
+        # The first line was read to tell the form; it is no chunk of its own.
+        piece = self._first + self._stream.read(max(0, READ_SIZE - len(self._first)))
         while piece:
             yield Chunk(None, piece)
             piece = self._stream.read(READ_SIZE)

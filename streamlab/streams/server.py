@@ -155,23 +155,25 @@ class FaultServer:
         seen = 0
         try:
             while True:
-                seen, new = self._after(seen)
-                for served in new:
+                for number, served in self._after(seen, 0.5):
+                    seen = number
                     show(served)
         except KeyboardInterrupt:
-            pass
+            self.stop()  # before the last look: what was under way gets its line too
+            for _, served in self._after(seen, 0):
+                show(served)
         finally:
             self.stop()
 
-    def _after(self, seen: int) -> tuple[int, list[Served]]:
-        """Wait for what comes after the first `seen` requests, but never long.
+    def _after(self, seen: int, timeout: float) -> list[tuple[int, Served]]:
+        """Wait for what comes after the first `seen` requests, each with its place in the log.
 
-        On Windows, Ctrl-C does not interrupt a long wait.
+        Never wait long: on Windows, Ctrl-C does not interrupt a wait.
         """
         with self._news:
-            self._news.wait_for(lambda: self._served > seen, timeout=0.5)
-            new = self._served - seen
-            return self._served, list(self._log)[max(0, len(self._log) - new) :]
+            self._news.wait_for(lambda: self._served > seen, timeout)
+            forgotten = self._served - len(self._log)
+            return [*enumerate(self._log, forgotten + 1)][max(0, seen - forgotten) :]
 
     def _run(self, runner: asyncio.Runner, listener: socket.socket) -> None:
         with runner:

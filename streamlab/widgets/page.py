@@ -125,8 +125,12 @@ def slim(trace: Mapping[str, Any]) -> dict[str, Any]:
     return {**trace, "steps": each(trace["steps"]), "ghost": each(trace.get("ghost") or [])}
 
 
-def page(trace: Mapping[str, Any], title: str = "", *, step: int = 1) -> str:
-    """Make one self-contained HTML file of a trace (as `Trace.to_json` gives it)."""
+def page(trace: Mapping[str, Any], title: str = "", *, step: int | None = None) -> str:
+    """Make one self-contained HTML file of a trace (as `Trace.to_json` gives it).
+
+    It opens at the last step, where the verdict is, or at the one that is asked for.
+    """
+    step = len(trace["steps"]) if step is None else step
     title = title or str(trace.get("title") or "a recording")
     script, look = module() + SHIM, style() + PAGE_STYLE
     return TEMPLATE.format(
@@ -138,7 +142,7 @@ def page(trace: Mapping[str, Any], title: str = "", *, step: int = 1) -> str:
         trace=to_text({**slim(trace), "title": title}).translate(ESCAPES),
         machine=to_text(machine()).translate(ESCAPES),
         step=step,
-        still=html(trace),
+        still=html(trace, step),
     )
 
 

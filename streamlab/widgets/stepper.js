@@ -93,12 +93,16 @@ function panel(label, name) {
 const ROW = 22, OPEN = 96, ABOVE = 66; // px: a frame; what the current one has more; where it stands
 const NO_BYTES = {
   end: "No bytes: this is how the connection stopped.",
+  cancelled: "No bytes: we cancelled.",
   gates: "No bytes: the gates judged the whole message.",
-  cancel: "No bytes: a person cancelled.",
+  cancel: "No bytes: we cancelled.",
   redeliver: "No new bytes: an envelope that was handled before came again.",
   late: "No bytes: a callback that comes too late.",
   bound: "One of our own bounds was passed.",
 };
+
+const noBytes = ({ kind, name }) =>
+  NO_BYTES[kind === "end" && name === "cancelled" ? name : kind] ?? "No bytes.";
 
 /** The raw frames. Only those in sight exist; the current one always stands at the same height. */
 function wirePanel(go) {
@@ -131,7 +135,7 @@ function wirePanel(go) {
   }
 
   function rawOf(step) {
-    if (!step.raw) return h("pre", { class: "raw" }, h("i", {}, NO_BYTES[step.kind] ?? "No bytes."));
+    if (!step.raw) return h("pre", { class: "raw" }, h("i", {}, noBytes(step)));
     const { note } = clip(step.raw, 8000);
     const cuts = cutsIn(step, view.index.chunks).filter(([position]) => position < 8000);
     const more = note ? [h("i", {}, `\n… ${note}`)] : [];
@@ -143,7 +147,8 @@ function wirePanel(go) {
     const first = clamp(Math.floor((body.scrollTop - ABOVE - OPEN) / ROW), 1, n);
     const end = Math.min(first + Math.ceil((body.clientHeight + OPEN) / ROW) + 3, n);
     for (const [i, row] of rows) {
-      if (i >= first && i <= end && row.rank === rank(i)) continue;
+      const needed = i === view.k || (i >= first && i <= end); // the current one may hold the focus
+      if (needed && row.rank === rank(i)) continue;
       row.el.remove();
       rows.delete(i);
     }
@@ -220,6 +225,7 @@ function screenPanel() {
     }
     body.scrollTop = body.scrollHeight;
     put(foot, view.said);
+    foot.title = view.said;
   }
   return { el, draw };
 }
@@ -287,7 +293,9 @@ function timeline(go) {
   }
   function run(each, i, all) {
     const spills = i === all.length - 1 && index.ghost.length; // its name has room over the ghost
-    return bar(`run ${tone(each.state)} ${spills ? "spill" : ""}`, each, icon(each.state), span("word", each.state));
+    const el = bar(`run ${tone(each.state)} ${spills ? "spill" : ""}`, each, icon(each.state), span("word", each.state));
+    el.title = each.state;
+    return el;
   }
   function part(each, ghost) {
     const name = ghost ? "" : short(each.name || each.kind, 40);
@@ -338,7 +346,10 @@ const PLACES = [ // the way to an effect above, the ways out below
   ["PREVIEW", "MESSAGE_COMPLETE", "VALIDATED_PROPOSAL", "COMMITTING", "COMMITTED"],
   ["INCOMPLETE", "INVALID", "HELD", "ABORTED", "RECONCILING"],
 ];
-const BOX = 34, BETWEEN = 20, DOWN = 46, NARROW = 590; // px: a box's height, gaps, the least width
+const BOX = 40, BETWEEN = 20, DOWN = 46, NARROW = 590; // px: a box's height, gaps, the least width
+const LINE = 15; // px between a label's two lines: the first ends in an underscore
+
+const GATE_SIGNS = { waiting: "·", unchecked: "–", passed: "✓", failed: "✕" };
 
 function attemptPanel(machine) {
   const picture = svg("svg", { class: "machine", role: "img" });
@@ -371,7 +382,7 @@ function attemptPanel(machine) {
   function box(name, { x, y, wide }) {
     const words = wide < 160 ? name.split(/(?<=_)/) : [name];
     const lines = words.map((word, i) =>
-      svg("text", { x: x + 25, y: y + BOX / 2 + 4 + 12 * (i - (words.length - 1) / 2) }, word));
+      svg("text", { x: x + 25, y: y + BOX / 2 + 3.5 + LINE * (i - (words.length - 1) / 2) }, word));
     return svg("g", { class: `box ${tone(name)}` },
       svg("rect", { x: x + 1, y, width: Math.max(wide - 2, 0), height: BOX, rx: 5 }),
       icon(name, { x: x + 7, y: y + BOX / 2 - 7, width: 14, height: 14 }), ...lines,
@@ -399,13 +410,15 @@ function attemptPanel(machine) {
     const names = [...new Set([...(index.trace.gate_names ?? []), ...found.keys()])];
     while (gates.children.length > names.length) gates.lastChild.remove();
     while (gates.children.length < names.length) gates.append(h("li", {}, h("b"), span("gate"), span("saw")));
-    const otherwise = verdicts.at(-1)?.passed ? "no call to judge" : "not reached";
+    const decided = !verdicts.length || verdicts.at(-1).passed === false;
+    const otherwise = decided ? "not reached" : "no call to judge";
     names.forEach((name, i) => {
       const row = gates.children[i], [sign, gate, saw] = row.children, verdict = found.get(name);
-      row.className = !verdict ? "waiting" : verdict.passed ? "passed" : "failed";
-      put(sign, !verdict ? "–" : verdict.passed ? "✓" : "✕");
+      const kind = !verdict ? "waiting" : verdict.passed == null ? "unchecked" : verdict.passed ? "passed" : "failed";
+      row.className = kind;
+      put(sign, GATE_SIGNS[kind]);
       put(gate, short(name, 40).replaceAll("_", " "));
-      put(saw, verdict ? short(verdict.saw, 300) : otherwise);
+      put(saw, !verdict ? otherwise : `${kind === "unchecked" ? "not checked: " : ""}${short(verdict.saw, 300)}`);
       row.title = saw.textContent;
     });
   }
@@ -475,11 +488,12 @@ const FAULTS = { // what Python is asked for, and what the button says
   cancel: "cancel", error: "error event", token_limit: "token limit",
   redeliver: "redeliver", late: "late event", unknown: "unknown event",
 };
+const UNTOUCHED = "trace(script)"; // the code of a recording as it was
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 const keyName = (key) => KEY_NAMES[key] ?? key.toUpperCase();
 
-function helpBox(close) {
-  const rows = COMMANDS.filter(([, keys]) => keys.length).flatMap(([, keys, label]) =>
+function helpBox(commands, close) {
+  const rows = commands.filter(([, keys]) => keys.length).flatMap(([, keys, label]) =>
     [h("dt", {}, ...keys.map((key) => h("kbd", {}, keyName(key)))), h("dd", {}, label)]);
   const shut = h("button", { type: "button", class: "tool", "aria-label": "close", onclick: close }, icon("close"));
   return h("div", { class: "help", role: "dialog", "aria-label": "keys", hidden: true },
@@ -489,6 +503,7 @@ function helpBox(close) {
 
 function render({ model, el }) {
   const live = model.get("live") !== false; // a saved page has no Python to ask
+  const commands = COMMANDS.filter(([name]) => live || !FROM_PYTHON.includes(name));
   let text = null, heard = null, index = indexTrace({});
   let k = 0, frame = 0, settle = 0, clock = 0, speed = 1, waiting = null;
 
@@ -501,12 +516,12 @@ function render({ model, el }) {
   };
 
   // --- what stands where
-  const buttons = Object.fromEntries(COMMANDS.filter(([, , , group]) => group).map(([name, keys, label]) =>
+  const buttons = Object.fromEntries(commands.filter(([, , , group]) => group).map(([name, keys, label]) =>
     [name, h("button", {
       type: "button", class: "tool", title: [label, ...keys.map(keyName)].join(" · "), "aria-label": label,
-      disabled: !live && FROM_PYTHON.includes(name), onclick: run[name],
+      onclick: run[name],
     }, ICONS[name] ? icon(name) : "?")]));
-  const group = (wanted) => COMMANDS.filter(([, , , group]) => group === wanted).map(([name]) => buttons[name]);
+  const group = (wanted) => commands.filter(([, , , group]) => group === wanted).map(([name]) => buttons[name]);
   const pace = h("select",
     { "aria-label": "speed", title: "speed · - · +", onchange: () => setSpeed(pace.selectedIndex) },
     ...SPEEDS.map((each) => h("option", { selected: each === speed }, `${each}×`)));
@@ -524,31 +539,32 @@ function render({ model, el }) {
   const drawers = [time, wire, screen, kept, attempt];
 
   const fault = (action, label) =>
-    h("button", { type: "button", "data-action": action, disabled: !live, onclick: () => ask(action) }, label);
-  const ending = h("select", { "aria-label": "how the connection stops", disabled: !live },
+    h("button", { type: "button", "data-action": action, onclick: () => ask(action) }, label);
+  const ending = h("select", { "aria-label": "how the connection stops" },
     ...ENDINGS.map((each) => h("option", {}, each)));
   const here = span("name"), answer = h("p", { class: "answer", role: "status", "aria-live": "polite" });
-  const inject = h("section", { class: "inject", "aria-label": "inject" }, here,
-    span("pair", fault("disconnect", "disconnect"), ending),
-    ...Object.entries(FAULTS).map(([action, label]) => fault(action, label)), answer);
-  if (!live) say("Injecting needs a notebook: this page holds the trace, not Python.");
+  const faults = [here, span("pair", fault("disconnect", "disconnect"), ending),
+    ...Object.entries(FAULTS).map(([action, label]) => fault(action, label))];
+  const inject = h("section", { class: "inject", "aria-label": "inject" }, ...(live ? faults : []), answer);
+  if (!live) say("Injecting needs a notebook; this page holds the trace");
 
   const code = h("code", { tabindex: 0, "aria-label": "the same in Python" });
   const copy = h("button",
     { type: "button", class: "tool", title: "copy", "aria-label": "copy the line of Python", onclick: copyCode },
     icon("copy"));
-  const help = helpBox(() => toggleHelp(false));
+  const codeRow = div("code", span("name", "code"), code, copy);
+  const help = helpBox(commands, () => toggleHelp(false));
   const root = h("div", { class: "sl-stepper", role: "group", tabindex: -1 },
     h("header", {}, title, facts), tools, time.el, headline, spoken,
     div("panels", wire.el, screen.el, kept.el), attempt.el, inject,
-    div("code", span("name", "code"), code, copy), help);
+    codeRow, help);
 
   // --- moving: however many moves came, one picture a frame; Python hears where a drag ended
   function go(to, by = "view") {
     const next = clamp(Math.round(Number(to)) || 1, 1, Math.max(index.steps.length, 1));
     if (next === k && by === "view") return;
     k = next;
-    if (by !== "trace") put(code, `stepper.goto(${k})`);
+    if (live && by !== "trace") put(code, `stepper.goto(${k})`);
     clearTimeout(settle); // a move that Python was not told of yet must not undo Python's own
     if (by === "view") settle = setTimeout(tellStep, 120);
     schedule();
@@ -561,8 +577,19 @@ function render({ model, el }) {
     frame ||= requestAnimationFrame(draw);
   }
 
+  /** Do what may take the focused element away; the keys must go on working. */
+  function keepFocus(act) {
+    const held = root.getRootNode().activeElement;
+    const inside = held && root.contains(held);
+    act();
+    if (inside && (!held.isConnected || held.disabled)) root.focus({ preventScroll: true });
+  }
+
   function draw() {
     frame = 0;
+    keepFocus(drawAll);
+  }
+  function drawAll() {
     const view = viewAt(index, k), { step } = view, n = index.steps.length;
     for (const each of drawers) each.draw(view);
     put(place, `step ${count(k)} of ${count(n)}`);
@@ -572,6 +599,7 @@ function render({ model, el }) {
     put(stateName, step.state ?? "");
     put(stepName, `${short(step.name, 60)}${step.t == null ? "" : ` · ${step.t.toFixed(3)} s`}`);
     put(why, short(step.why, 400));
+    why.title = why.textContent;
     const problems = (step.problems ?? []).slice(0, 2);
     const said = (text) => (step.why ?? "").toLowerCase().includes(text.toLowerCase());
     put(problem, problems.map(({ severity, rule, message }) =>
@@ -627,7 +655,9 @@ function render({ model, el }) {
   function hear() {
     heard = model.get("answer");
     if (!live || !heard) return;
-    for (const name of ["undo", "redo", "reset"]) buttons[name].disabled = !heard[name];
+    keepFocus(() => {
+      for (const name of ["undo", "redo", "reset"]) buttons[name].disabled = !heard[name];
+    });
     if (heard.code) put(code, heard.code);
     if (heard.id === waiting) waiting = null;
     say(heard.text ?? "", heard.ok === false ? "problem" : "");
@@ -644,6 +674,9 @@ function render({ model, el }) {
     put(title, short(name || "a recording", 120));
     put(facts, `${wire ?? "unknown wire"} · ${count(bytes ?? 0)} bytes · ${count(index.steps.length)} steps`);
     root.setAttribute("aria-label", `Stepper: ${title.textContent}`);
+    const { code: line = "" } = index.trace; // on a page, only what somebody did is worth a row
+    put(code, line);
+    codeRow.hidden = !live && (!line || line === UNTOUCHED);
     go(model.get("step"), "trace");
   }
   // One message may change several traits: wait until all of them are there, then take them in order.
@@ -682,7 +715,7 @@ function render({ model, el }) {
     const on = event.target.tagName, key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     if (on === "SELECT" && key !== "Escape") return;
     if ((key === " " || key === "Enter") && (on === "BUTTON" || on === "SUMMARY")) return;
-    const name = COMMANDS.find(([, keys]) => keys.includes(key))?.[0];
+    const name = commands.find(([, keys]) => keys.includes(key))?.[0];
     if (!name) return;
     event.preventDefault();
     if (!event.repeat || name === "back" || name === "next") run[name]();

@@ -31,14 +31,17 @@ class Moment(NamedTuple):
 
     script: Script
     trace: Trace
-    step: int  #: where the view stood when the script was left
+    first: int  #: the first step that the script before it did not have: redo leads here
+    change: str = ""  #: what made the script of the one before it, in words
+    left: int = 1  #: the step behind which the next change was made: undo leads here
 
 
 class Stepper(anywidget.AnyWidget):
     """A script to step through, to break, and to mend.
 
     Every method is a button of the view. `after` is a frame number, as in `Script`; without one it
-    is the frame in view. Methods that change the script return its new trace.
+    is the last frame that has come at the step in view. Methods that change the script return its
+    new trace.
     """
 
     _esm = page.module()
@@ -57,7 +60,7 @@ class Stepper(anywidget.AnyWidget):
         self._future: list[Moment] = []
         self._now = Moment(script, fold(script), 1)
         super().__init__(machine=page.machine())
-        self._show("", "")
+        self._show("", "", 1)
 
     # --- What is in view ------------------------------------------------------------------------
 
@@ -90,86 +93,108 @@ class Stepper(anywidget.AnyWidget):
 
     def disconnect(self, ending: str = "eof", after: int | None = None) -> Trace:
         """Let the transport stop: "eof", "cut", "reset" or "timeout"."""
-        return self._change(self.script.disconnect(self._frame(after), ending))
+        place = self._last_frame(after)
+        changed = self.script.disconnect(place, ending)
+        return self._change(changed, f"the disconnect after frame {place}")
 
     def cancel(self, after: int | None = None) -> Trace:
-        """Cancel here; at a step that is no frame, after everything."""
-        return self._change(self.script.cancel(after or self._frame_or_none()))
+        """Cancel here; once the gates have judged, after everything."""
+        place = None if after is None and self._ended(1) else self._last_frame(after)
+        return self._change(self.script.cancel(place), f"the cancellation {_place(place)}")
 
     def error(self, type: str = "overloaded_error", after: int | None = None) -> Trace:
         """Let the provider report an error."""
-        return self._change(self.script.error(self._frame(after), type))
+        place = self._last_frame(after)
+        return self._change(self.script.error(place, type), f"the error after frame {place}")
 
     def token_limit(self, after: int | None = None) -> Trace:
-        """Let the answer run into its token limit."""
-        return self._change(self.script.token_limit(self._frame(after)))
+        """Let the answer run into its token limit, which it can only while it is being written."""
+        place = self._last_frame(after)
+        try:
+            changed = self.script.token_limit(place)
+        except UsageError as why:
+            said = f"no answer is being written here, so no limit can cut it ({why})"
+            raise UsageError(said) from why
+        return self._change(changed, f"the token limit after frame {place}")
 
     def redeliver(self, frame: int | None = None) -> Trace:
         """Deliver a frame's envelope twice."""
-        return self._change(self.script.redeliver(self._frame(frame)))
+        number = self._last_frame(frame)
+        return self._change(self.script.redeliver(number), f"the second delivery of frame {number}")
 
     def late(self, after: int | None = None) -> Trace:
-        """Let a late callback come; at a step that is no frame, after everything."""
-        return self._change(self.script.late(after or self._frame_or_none()))
+        """Let a late callback come; once the transport has stopped, after everything."""
+        place = None if after is None and self._ended(0) else self._last_frame(after)
+        return self._change(self.script.late(place), f"the late callback {_place(place)}")
 
     def unknown(self, after: int | None = None) -> Trace:
         """Let an event come that nobody knows."""
-        return self._change(self.script.unknown(self._frame(after)))
+        place = self._last_frame(after)
+        return self._change(self.script.unknown(place), f"the unknown event after frame {place}")
 
     def undo(self) -> Trace:
         """Take the last change back."""
         if not self._past:
             raise UsageError("there is nothing to undo: nothing was injected yet")
-        return self._swap(self._past, self._future, "stepper.undo()")
+        undone, before = self._now, self._past[-1]
+        text = f"undone: {undone.change} is taken back; {_ends(undone.trace, before.trace)}"
+        self._future.append(undone)
+        self._now = self._past.pop()
+        return self._show(text, "stepper.undo()", before.left)
 
     def redo(self) -> Trace:
         """Make the change again that was taken back last."""
         if not self._future:
             raise UsageError("there is nothing to redo: nothing was undone")
-        return self._swap(self._future, self._past, "stepper.redo()")
+        redone = self._future.pop()
+        text = f"done again: {redone.change}; {_ends(self.folded, redone.trace)}"
+        self._past.append(self._now)
+        self._now = redone
+        return self._show(text, "stepper.redo()", redone.first)
 
     def reset(self) -> Trace:
         """Go back to the recording as it was; undo brings the changes back."""
         if not self._past:
             raise UsageError("nothing was injected: this is the recording as it was")
-        return self._change(self._past[0].script, "stepper.reset()")
+        return self._change(self._past[0].script, "the reset", "stepper.reset()")
 
-    def _frame_or_none(self) -> int | None:
-        frame = self.folded.steps[self.step - 1].frame
-        return frame.number if frame else None
+    def _last_frame(self, given: int | None) -> int:
+        """The frame that a fault is about: the given one, or the last that has come."""
+        if given is not None:
+            return given
+        come = (step.frame for step in reversed(self.folded.steps[: self.step]) if step.frame)
+        frame = next(come, None)
+        if frame is None:
+            raise UsageError(f"no frame has come by step {self.step}: nothing can be injected here")
+        return frame.number
 
-    def _frame(self, given: int | None) -> int:
-        """The frame that a fault is about: the given one, or the one in view."""
-        found = self._frame_or_none() if given is None else given
-        if found is None:
-            kind = self.folded.steps[self.step - 1].kind
-            raise UsageError(f"step {self.step} is no frame but {kind!r}: go back to a frame first")
-        return found
+    def _ended(self, steps_ago: int) -> bool:
+        """Whether the transport had stopped so many steps before the one in view."""
+        return any(step.kind == "end" for step in self.folded.steps[: self.step - steps_ago])
 
-    def _change(self, script: Script, code: str = "") -> Trace:
-        """Fold a script, make it the one in view, and stand where it first differs."""
+    def _change(self, script: Script, change: str, code: str = "") -> Trace:
+        """Fold a script, make it the one in view, and stand where it first differs.
+
+        Undo leads back to the step that stands just before the difference.
+        """
         old, new = self.folded, fold(script)
-        self._past.append(self._now._replace(step=self.step))
+        differs = _first_difference(old, new)
+        left = self.step if code or differs is None else max(differs - 1, 1)
+        self._past.append(self._now._replace(left=left))
         self._future.clear()
-        self._now = Moment(script, new, _first_difference(old, new, self.step))
-        self._show(_outcome(old, new), code or f"trace({script.code})")
-        return new
-
-    def _swap(self, source: list[Moment], target: list[Moment], code: str) -> Trace:
-        target.append(self._now._replace(step=self.step))
-        self._now = source.pop()
-        self._show(f"{code.removeprefix('stepper.')}: {self.folded.attempt.state}", code)
-        return self.folded
+        self._now = Moment(script, new, differs or min(self.step, len(new.steps)), change)
+        return self._show(_outcome(old, new), code or f"trace({script.code})", self._now.first)
 
     # --- Talking to the view --------------------------------------------------------------------
 
-    def _show(self, text: str, code: str) -> None:
+    def _show(self, text: str, code: str, step: int) -> Trace:
         """Send the script in view, all in one message."""
         self._json = page.slim(self.folded.to_json(self._title))
         with self.hold_sync():
             self.trace = page.to_text(self._json)
-            self.step = self._now.step
+            self.step = step
             self._say(text, code)
+        return self.folded
 
     def _say(self, text: str, code: str = "", ok: bool = True) -> None:
         done = bool(self._past)
@@ -178,8 +203,12 @@ class Stepper(anywidget.AnyWidget):
 
     @traitlets.observe("request")
     def _on_request(self, change: dict[str, Any]) -> None:
-        """Do what a button asks; what makes no sense is said in the view, never raised."""
+        """Do what a button asks; what makes no sense is said in the view, never raised.
+
+        Nor is a mistake of our own: it is said too, and the view stays as it was.
+        """
         asked, after = change["new"], change["new"].get("after")
+        before = (self._past[:], self._future[:], self._now, self._json)
         try:
             act = ACTIONS.get(str(asked.get("action")))
             if act is None:
@@ -188,13 +217,18 @@ class Stepper(anywidget.AnyWidget):
                 self.goto(after)
             act(self, asked)
         except (UsageError, OSError) as why:
-            self._say(str(why), ok=False)
+            self._say(_line(str(why)), ok=False)
+        except Exception as why:
+            self._past, self._future, self._now, self._json = before
+            self._say(_line(f"this failed inside streamlab: {type(why).__name__}: {why}"), ok=False)
 
     def _save_here(self) -> None:
         """Save beside the notebook, over nothing that is there already."""
         stem = re.sub(r"[^a-z0-9]+", "-", str(self._json["title"]).lower()).strip("-")[:40]
         names = (f"{stem or 'stepper'}{n}.html" for n in ("", *(f"-{i}" for i in range(2, 1000))))
-        name = next(name for name in names if not Path(name).exists())
+        name = next((name for name in names if not Path(name).exists()), None)
+        if name is None:
+            raise UsageError(f"{stem or 'stepper'}.html and 998 more of its kind are here already")
         self.save(name)
         self._say(f"saved as {name}", f"stepper.save({name!r})")
 
@@ -226,14 +260,30 @@ ACTIONS = {
 }
 
 
-def _first_difference(old: Trace, new: Trace, step: int) -> int:
-    """The first step of the new trace that the old one did not have, or else the step in view."""
+def _place(after: int | None) -> str:
+    return "after everything" if after is None else f"after frame {after}"
+
+
+def _line(text: str, most: int = 300) -> str:
+    """What went wrong, in one line that fits into the view."""
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else line[:most] + "…"
+
+
+def _ends(old: Trace, new: Trace) -> str:
+    """Where the attempt ends once a change is taken back, or made again."""
+    before, after = old.attempt.state, new.attempt.state
+    still, again = ("still ", "") if before is after else ("", " again")
+    return f"the attempt {still}ends in {after}{again}"
+
+
+def _first_difference(old: Trace, new: Trace) -> int | None:
+    """The first step of the new trace that the old one did not have; None where it has none."""
     pairs = zip(old.steps, new.steps, strict=False)
     for n, (a, b) in enumerate(pairs, 1):
         if (a.kind, a.name, a.raw) != (b.kind, b.name, b.raw):
             return n
-    longer = len(new.steps) > len(old.steps)
-    return len(old.steps) + 1 if longer else min(step, len(new.steps))
+    return len(old.steps) + 1 if len(new.steps) > len(old.steps) else None
 
 
 def _outcome(old: Trace, new: Trace) -> str:

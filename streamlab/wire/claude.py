@@ -19,7 +19,7 @@ from typing import Any, ClassVar, TypeGuard
 
 import msgspec
 
-from .claude_blocks import ATTACHING, DELTAS, KIND, Block, as_json, begin, decode_delta, initial
+from .claude_blocks import ATTACHING, DELTAS, KIND, OTHER, Block, as_json, begin, decode_delta, initial
 from .events import (
     Ambiguous,
     Attached,
@@ -36,10 +36,13 @@ from .events import (
     Unknown,
     UsageReported,
 )
-from .payload import NotJSON, error_in, parse
+from .payload import NotJSON, error_in, is_utf8, parse, same_json
 from .sse import Frame
 
 __all__ = ["ClaudeReader", "recognises"]
+
+#: Characters of a stranger's words that a message repeats.
+MAX_SAID = 300
 
 STOP_REASON = {
     "end_turn": "end_turn",
@@ -75,6 +78,7 @@ class ClaudeReader:
         self._open: dict[int, Block] = {}
         self._used: set[int] = set()
         self._blocks = 0  # how many have started
+        self._calls: set[str] = set()  # ids of tool calls
         self._stop_reason: str | None = None
         self._stopped = False  # message_stop came, rightly or not
         self._second = False  # a second answer began: it is not this one's
@@ -123,7 +127,16 @@ class ClaudeReader:
         if read is None:
             return (*habits, Unknown(str(name or "no type")[:200], frame.number))
         events = self._after_end(frame, name) if self.completed else read(self, payload, frame)
-        return (*habits, *events)
+        return (*habits, *self._broken_text(events, frame), *events)
+
+    def _broken_text(self, events: tuple[Event, ...], frame: Frame) -> tuple[Event, ...]:
+        """Bytes that are no UTF-8 were replaced: in text a blemish, in a tool's call a forgery."""
+        if frame.data.isascii() or is_utf8(frame.data):
+            return ()
+        text = "bytes that are not UTF-8, shown as \ufffd"
+        if any(isinstance(e, InputDelta) or getattr(e, "kind", "") == "tool_call" for e in events):
+            return (self._fault("invalid-utf8", f"{text}, inside a tool call", frame),)
+        return self._habit("invalid-utf8", "warning", text, frame)
 
     def _not_json(self, frame: Frame, why: NotJSON) -> tuple[Event, ...]:
         text = frame.text.strip()
@@ -144,9 +157,9 @@ class ClaudeReader:
             text = "frames without an event name (the official SDK drops them)"
             return self._habit("unnamed-event", "warning", text, frame)
         if "type" not in payload:
-            text = f"a payload without a type under {frame.event!r}; the event's name counts"
+            text = f"a payload without a type under {frame.event[:80]!r}; the event's name counts"
             return self._habit("no-type", "warning", text, frame)
-        text = f"event name {frame.event!r} over a payload of type {name!r}; the type counts"
+        text = f"event name {frame.event[:80]!r} over a payload of type {name!r:.80}; the type counts"
         return self._habit("event-name", "warning", text, frame)
 
     def _after_end(self, frame: Frame, name: Any) -> tuple[Event, ...]:
@@ -194,13 +207,31 @@ class ClaudeReader:
         block = begin(f"{index}{again}", content, self.started)
         self._open[index] = block
         server = KIND.get(block.name, ("other", False))[1]
-        name, call_id = str(content.get("name") or ""), str(content.get("id") or "")
-        if block.kind != "tool_call":
-            name = call_id = ""
+        name, call_id = "", ""
+        if block.kind == "tool_call":
+            name, call_id = _word(content.get("name")), _word(content.get("id"))
+            problems = (*problems, *self._call(content, frame))
+        elif block.kind == "other" and block.name not in OTHER:
+            problems = (*problems, Unknown(f"block type {block.name[:100]}", frame.number))
         started = SegmentStarted(
             block.segment, block.kind, frame.number, block.name, name, call_id, server
         )
         return (*problems, started, *initial(block, content))
+
+    def _call(self, content: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
+        """What makes a call's start unfit to be acted on."""
+        name, call_id, given = content.get("name"), content.get("id"), content.get("input")
+        if not isinstance(name, str) or not isinstance(call_id, str | None):
+            return (self._fault("malformed", "a tool call's name and id must be text", frame),)
+        if not isinstance(given, dict | str | None):
+            what = f"a tool call's input is {type(given).__name__}, not an object"
+            return (self._fault("malformed", what, frame),)
+        if not call_id:
+            return (Ambiguous("a tool call without an id: no result could name it", frame.number),)
+        if call_id in self._calls:
+            return (Ambiguous(f"two tool calls with the id {call_id[:80]!r}", frame.number),)
+        self._calls.add(call_id)
+        return ()
 
     def _block_delta(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         index, delta = payload.get("index"), payload.get("delta")
@@ -220,12 +251,13 @@ class ClaudeReader:
         if known is None or block.kind == "other":
             values = {key: value for key, value in delta.items() if key != "type"}
             attached = tuple(Attached(block.segment, *item) for item in values.items())
+            lost = block.kind == "tool_call" or name == "input_json_delta"
+            if lost:  # a part of an input, perhaps: without it the rest may mean something else
+                what = f"a {name!r:.100} for block {block.segment}, a {block.name[:100]}: not understood"
+                return (*attached, Ambiguous(what, frame.number))
             if name in ATTACHING or block.kind == "other":
                 return attached
-            return (
-                Unknown(str(name or "delta without a type"), frame.number),
-                *attached,
-            )
+            return (Unknown(str(name or "delta without a type")[:200], frame.number), *attached)
         field, make, kinds = known
         text = delta.get(field)
         if not isinstance(text, str):
@@ -233,7 +265,8 @@ class ClaudeReader:
         if block.kind not in kinds:
             text = f"{name} for a block of type {block.name!r}"
             return (self._fault("delta-kind", text, frame),)
-        block.fragments = block.fragments or bool(text)
+        if block.given_input is not None and text:
+            block.fragments.append(text)
         more = {k: v for k, v in delta.items() if k not in ("type", field)}
         return (
             make(block.segment, text),
@@ -251,8 +284,14 @@ class ClaudeReader:
             return (self._fault(f"stop-{rule}", text, frame),)
         problems = self._order(f"block {index} stops", frame)
         stopped = SegmentStopped(block.segment, frame.number)
-        if block.given_input and not block.fragments:
-            return (*problems, InputDelta(block.segment, as_json(block.given_input)), stopped)
+        if block.given_input is None:
+            return (*problems, stopped)
+        given = as_json(block.given_input)
+        if not block.fragments:
+            return (*problems, InputDelta(block.segment, given), stopped)
+        if not same_json("".join(block.fragments), given):
+            text = f"block {index} started with one input and streamed another"
+            problems = (*problems, self._fault("two-inputs", text, frame))
         return (*problems, stopped)
 
     def _message_delta(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
@@ -263,8 +302,11 @@ class ClaudeReader:
             return (self._fault("malformed", "message_delta without its delta", frame),)
         usage = self._usage(payload.get("usage"))
         raw = delta.get("stop_reason")
-        if not isinstance(raw, str) or not raw:
+        if raw is not None and not isinstance(raw, str):
+            return (self._fault("malformed", "a stop reason that is no text", frame), *usage)
+        if not raw:
             return usage
+        raw = raw[:MAX_SAID]
         if self._stop_reason not in (None, raw):
             text = f"two stop reasons: {self._stop_reason!r}, then {raw!r}"
             return (self._fault("stop-reason-changed", text, frame), *usage)
@@ -329,7 +371,8 @@ class ClaudeReader:
         return "without-start", "which never started"
 
     def _fault(self, rule: str, message: str, frame: Frame) -> Problem:
-        return Problem(rule, "error", f"{message} (byte {frame.start})", frame.number)
+        said = f"{message[:MAX_SAID]} (byte {frame.start})"
+        return Problem(rule, "error", said, frame.number)
 
     def _habit(
         self, rule: str, severity: Severity, message: str, frame: Frame
@@ -337,11 +380,15 @@ class ClaudeReader:
         if rule in self._said:
             return ()
         self._said.add(rule)
-        return (Problem(rule, severity, message, frame.number),)
+        return (Problem(rule, severity, message[:MAX_SAID], frame.number),)
 
     def _usage(self, usage: Any) -> tuple[Event, ...]:
         return (UsageReported(usage),) if isinstance(usage, dict) and usage else ()
 
 
 def _is_index(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1_000_000
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else ""

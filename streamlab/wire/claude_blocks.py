@@ -22,7 +22,7 @@ from .events import (
     ThinkingDelta,
 )
 
-__all__ = ["ATTACHING", "DELTAS", "KIND", "Block", "as_json", "begin", "decode_delta", "initial"]
+__all__ = ["ATTACHING", "DELTAS", "KIND", "OTHER", "Block", "as_json", "begin", "decode_delta", "initial"]
 
 #: Block type -> (our kind, whether the provider runs it). Any other type is "other".
 KIND: dict[str, tuple[Kind, bool]] = {
@@ -104,8 +104,15 @@ class Block(msgspec.Struct):
     hot: type[msgspec.Struct] | None
     make: Callable[[str, str], Event]
     given_input: Any = None  # a tool's input that came whole, in the start (a proxy's habit)
-    fragments: bool = False
+    fragments: list[str] = []  # noqa: RUF012 (each gets its own); kept only beside a given input
 
+
+#: Block types that are "other" and known: whole values, for the provider or for the next request.
+OTHER = frozenset(
+    """redacted_thinking web_search_tool_result web_fetch_tool_result code_execution_tool_result
+    bash_code_execution_tool_result text_editor_code_execution_tool_result tool_search_tool_result
+    container_upload mcp_tool_result mcp_tool_listing advisor_tool_result compaction fallback""".split()
+)
 
 #: Deltas that add to a block without being its text: whole values, one after the other.
 ATTACHING = ("citations_delta", "compaction_delta")
@@ -120,7 +127,8 @@ def begin(segment: str, content: dict[str, Any], started: bool) -> Block:
     name = name if isinstance(name, str) else "unknown"
     kind = KIND.get(name, ("other", False))[0]
     hot, make = HOT.get(kind, (None, TextDelta))
-    given = (content.get("input") or None) if kind == "tool_call" else None
+    given = content.get("input") if kind == "tool_call" else None
+    given = None if given in ({}, "") else given
     plain = started and given is None  # else each delta means more than what it appends
     return Block(segment, kind, name, hot if plain else None, make, given)
 

@@ -6,6 +6,8 @@ Bounded and indifferent to how the bytes are split, like `sse.py`.
 
 from __future__ import annotations
 
+import msgspec
+
 from .payload import NotJSON, parse
 from .sse import BOM, MAX_FRAME, Frame, Overrun
 
@@ -21,13 +23,15 @@ class JSONLinesDecoder:
     """One JSON event a line, as frames without a name.
 
     A body whose first line is not JSON by itself (an error reply, nicely indented) is one frame.
-    A last line needs no newline: a file, unlike a stream, has an end of its own.
+    A last line needs no newline: a file, unlike a stream, has an end of its own. One that is cut
+    short is no frame: it is what is `left`, as an unfinished block is in an event stream.
     """
 
     def __init__(self, max_frame: int = MAX_FRAME) -> None:
         self.max_frame = max_frame
         self.overrun: Overrun | None = None
         self.by_line: bool | None = None  # None until the first line has told
+        self.left: Frame | None = None  # the frame that a last line would have been, were it whole
         self._number = 0
         self._at = 0  # offset of the first byte kept in _rest
         self._rest: list[bytes] = []
@@ -52,12 +56,15 @@ class JSONLinesDecoder:
         return frames
 
     def end(self) -> list[Frame]:
-        """The last line, or the whole body, that no newline has closed."""
+        """The last line, or the whole body, that no newline has closed; see also `left`."""
         line, frames = b"".join(self._rest), list[Frame]()
         self._rest, self._size = [], 0
         if not self.overrun:
+            cut = _is_cut(line) if self.by_line is None else self.by_line and not _is_json(line)
             self.by_line = True
             self._take(line, len(line), frames)
+            if cut and frames:
+                self.left = frames.pop()
         return frames
 
     def _take(self, line: bytes, size: int, frames: list[Frame]) -> bool:
@@ -85,3 +92,17 @@ def _is_json(data: bytes) -> bool:
     except NotJSON:
         return False
     return True
+
+
+def _is_cut(line: bytes) -> bool:
+    """Whether the only line is JSON that stops too early; anything else is a body of another kind.
+
+    msgspec tells these apart: its decoder says "truncated" where it wanted more bytes.
+    """
+    try:
+        msgspec.json.decode(line.removeprefix(BOM))
+    except msgspec.DecodeError as why:
+        return "truncated" in str(why)
+    except (ValueError, RecursionError):
+        return False
+    return False

@@ -15,7 +15,7 @@ import msgspec
 from .events import ProviderError
 from .sse import Frame
 
-__all__ = ["NotJSON", "error_in", "joined", "parse"]
+__all__ = ["NotJSON", "error_in", "is_utf8", "joined", "parse", "parse_input", "same_json"]
 
 _decode = msgspec.json.Decoder().decode
 
@@ -58,6 +58,44 @@ def _loads(data: bytes | str, halves: bool) -> Any:
     if not halves and any("\ud800" <= c <= "\udfff" for c in json.dumps(value, ensure_ascii=False)):
         raise NotJSON("half a character (a lone surrogate) in a string")
     return value
+
+
+def parse_input(text: str) -> Any:
+    """Parse what is to be acted on: fit to be written down, and one value to every reader.
+
+    Raises `NotJSON`, also where a key occurs twice: readers differ in which one they take.
+    """
+    value = parse(text, halves=False)
+    try:
+        json.loads(text, object_pairs_hook=_once)
+    except ValueError as why:
+        raise NotJSON(str(why)) from None
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise ValueError(f"the key {key[:80]!r} occurs twice")
+        seen.add(key)
+
+
+def same_json(a: str, b: str) -> bool:
+    """Whether two texts are the same JSON value."""
+    try:
+        return bool(parse(a) == parse(b))
+    except NotJSON:
+        return False
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether some bytes are text at all."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _too_deep(value: Any) -> bool:

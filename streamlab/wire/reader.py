@@ -17,7 +17,7 @@ import msgspec
 from streamlab.errors import UsageError
 
 from . import claude
-from .events import ENDINGS, WIRES, BoundExceeded, Event, KeepAlive, Problem, StreamEnded
+from .events import ENDINGS, WIRES, Ambiguous, BoundExceeded, Event, KeepAlive, Problem, StreamEnded
 from .jsonl import JSONLinesDecoder, is_json_lines
 from .payload import NotJSON, error_in, parse
 from .sse import BOM, FIELDS, MAX_FRAME, Frame, Overrun, SSEDecoder
@@ -98,6 +98,7 @@ class Reader:
         self.bytes = 0
         self.frames = 0
         self.exceeded: BoundExceeded | None = None
+        self.ending: str | None = None
         self._head = b""  # what came before the form was known
         self._decoder: SSEDecoder | JSONLinesDecoder | None = None
         self._reader: WireReader | None = None
@@ -149,6 +150,9 @@ class Reader:
             if self._reader is None:
                 reads += self._give_up()
             reads += [(None, events) for events in self._last_words()]
+        if self.exceeded is not None:
+            ending = "cancelled"  # by us, at the bound: how it would have ended nobody saw
+        self.ending = ending
         return [*reads, (None, (StreamEnded(ending, self.frames),))]
 
     # ------------------------------------------------------------------ bytes -> frames
@@ -233,6 +237,9 @@ class Reader:
             yield from self._unframed(decoder, ended)
             if left:
                 yield (_unfinished_block(left, at),)
+                if error := error_in(_object(left), left):
+                    yield (error,)
+            yield from self._without_data(decoder)
         if self.frames == 0:
             yield from self._nothing_read()
         elif self._reader is not None and (missing := self._reader.unfinished()):
@@ -256,6 +263,16 @@ class Reader:
             at, shown = decoder.stray[0][0], clip(lines[0])
             said = f"{ended} lines are no field of an event stream; the first: {shown} (byte {at})"
             yield (Problem("unframed", "warning", said, self.frames),)
+
+    def _without_data(self, decoder: SSEDecoder) -> Iterator[tuple[Event, ...]]:
+        """Named events that came without data dispatch nothing; one that matters may be lost."""
+        for at, name in decoder.without_data:
+            if name != "ping":
+                text = f"an event {name[:80]!r} without data dispatched nothing (byte {at})"
+                yield (Problem("no-data", "warning", text, self.frames),)
+                if self.completed:
+                    yield (Ambiguous(f"{text}; a part may be lost", self.frames),)
+                return
 
     def _nothing_read(self) -> Iterator[tuple[Event, ...]]:
         decoder = self._decoder

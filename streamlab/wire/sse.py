@@ -76,6 +76,7 @@ class SSEDecoder:
         self.fields = 0  #: lines that are legal fields or comments: was it an event stream at all?
         self.overrun: Overrun | None = None
         self.stray: list[tuple[int, bytes]] = []  #: lines that are no field: (offset, line)
+        self.without_data: list[tuple[int, str]] = []  #: blocks with only a name: (offset, name)
         self._names: dict[bytes, str] = {}  # whole `event` lines -> the name
         self._number = 0
         self._at = 0  # offset of the next byte that no line has taken
@@ -219,6 +220,9 @@ class SSEDecoder:
         if self._data:
             self._number += 1
             frames.append(self._frame(self._number, end))
+        elif self._event and len(self.without_data) < MAX_STRAY:
+            name = self._event[:MAX_NAME].decode("utf-8", "replace")
+            self.without_data.append((self._start, name))
         self._start_block(next_start)
 
     def _frame(self, number: int, end: int) -> Frame:
