@@ -153,10 +153,7 @@ def run_cli(args: list[str]) -> int:
 
         return cli(args)
     except ModuleNotFoundError as error:
-        name = (error.name or "").partition(".")[0]
-        if name == "streamlab":
-            raise
-        raise UsageError(f"{name} is missing in {sys.prefix}; install it there") from None
+        raise checkout.missing(error) or error from None
 
 
 def run_tests(args: list[str]) -> int:
@@ -193,10 +190,14 @@ def call(*command: str) -> int:
 def go_on(python: Path, args: list[str]) -> int:
     """Continue with the same command in another interpreter: in its place, where the OS can."""
     command = [str(python), "-m", "streamlab", *args]
-    if os.name == "nt":
-        return call(*command)
     sys.stderr.flush()
-    os.execv(command[0], command)
+    try:
+        if os.name == "nt":
+            return call(*command)
+        os.execv(command[0], command)
+    except OSError as error:
+        reason = error.strerror or error
+        raise UsageError(f"can't start {python} ({reason}): remove .venv and start again") from None
 
 
 if __name__ == "__main__":

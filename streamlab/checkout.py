@@ -26,7 +26,15 @@ from streamlab.job import Job
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ROOT", "has_dependencies", "is_checkout", "is_current", "is_inside", "set_up"]
+__all__ = [
+    "ROOT",
+    "has_dependencies",
+    "is_checkout",
+    "is_current",
+    "is_inside",
+    "missing",
+    "set_up",
+]
 
 PROJECT_NAME = "streamlab"
 OLDEST = (3, 11)
@@ -82,6 +90,16 @@ def has_dependencies(*, dev: bool) -> bool:
     return True
 
 
+def missing(error: ModuleNotFoundError) -> UsageError | None:
+    """Say what to do about a dependency that is not there; None if the module is our own."""
+    name = (error.name or "").partition(".")[0]
+    if name in ("", PROJECT_NAME):
+        return None
+    if is_checkout() and is_inside():  # the stamp vouched for it, so somebody deleted it
+        return UsageError(f"{name} is missing from .venv: remove .venv and start again")
+    return UsageError(f"{name} is missing in {sys.prefix}; install it there")
+
+
 def requirements(*, dev: bool) -> list[str]:
     """Return the direct dependencies, each as `name>=version`, from pyproject.toml."""
     project = read_project()
@@ -107,10 +125,10 @@ def release(version: str) -> list[int]:
 
 
 def read_stamp() -> list[str]:
-    """Return the stamp's lines; none where there is no stamp."""
+    """Return the stamp's lines; none where there is no stamp that can be read."""
     try:
-        return STAMP.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
+        return os.fsdecode(STAMP.read_bytes()).splitlines()
+    except (OSError, ValueError):
         return []
 
 
@@ -155,12 +173,16 @@ def require_recent_python() -> None:
 
 
 def require_venv() -> None:
-    """Refuse a Python that can't make an environment; Debian packages that part on its own."""
+    """Refuse where no environment can be made; Debian packages venv on its own."""
     if not all(importlib.util.find_spec(name) for name in ("venv", "ensurepip")):
         package = "python{}.{}-venv".format(*sys.version_info)
         raise UsageError(
             f"can't make .venv: {this_python()} comes without its venv part; "
             f"on Debian or Ubuntu: apt install {package}"
+        )
+    if any("\ud800" <= letter <= "\udfff" for letter in str(ROOT)):  # bytes that are no text
+        raise UsageError(
+            f"can't make .venv: the path {str(ROOT)!a} is not UTF-8; move the checkout"
         )
 
 
@@ -225,7 +247,7 @@ def install(job: Job) -> None:
 def write_stamp(*lines: str) -> None:
     """Replace the stamp in one step."""
     new = STAMP.with_suffix(".new")
-    new.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    new.write_bytes(os.fsencode("\n".join(lines) + "\n"))  # a path need not be UTF-8
     new.replace(STAMP)
 
 

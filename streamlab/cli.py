@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from streamlab import __version__
+from streamlab import __version__, checkout
 from streamlab.analysis.plain import visible
 from streamlab.errors import UsageError, WireError
 
@@ -50,7 +50,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as why:  # such as a full disk under our output
         complain(why.strerror or str(why))
     except Exception as why:
-        report_bug(why)
+        absent = checkout.missing(why) if isinstance(why, ModuleNotFoundError) else None
+        if absent is None:
+            report_bug(why)
+        else:
+            complain(str(absent))
     return 2
 
 

@@ -26,7 +26,15 @@ from streamlab.cli import complain, report_bug
 from streamlab.consumer.attempt import State
 from streamlab.consumer.gates import CHAT, EFFECT, Policy
 from streamlab.errors import UsageError, WireError
-from streamlab.streams.recording import Chunk, open_recording, read
+from streamlab.streams.recording import (
+    Chunk,
+    Recording,
+    RecordingFile,
+    open_recording,
+    refuse_special,
+    replace_file,
+)
+from streamlab.wire.events import BoundExceeded
 from streamlab.wire.reader import BOUNDS, Bounds, Read
 
 if TYPE_CHECKING:
@@ -40,6 +48,9 @@ FINE = (State.MESSAGE_COMPLETE, State.VALIDATED_PROPOSAL, State.COMMITTED)
 
 #: Frames that a page may hold: each one is a step, and a browser has to keep them all.
 MAX_PAGE_FRAMES = 20_000
+
+#: Bytes that a page may hold, and what each read counts on top, for the memory that it takes.
+MAX_PAGE_BYTES, READ_COST = 16 * 1024 * 1024, 64
 
 #: Seconds after which a file gets a progress bar.
 PATIENCE = 0.5
@@ -108,9 +119,9 @@ class _Showing:
     def one(self, name: str) -> int:
         """Show one file; return its exit status."""
         try:
-            outcome, answer = self._judged(name)
             if self.options.html:
-                self._write_page(name, outcome)
+                _check_target(Path(self.options.html), name)
+            outcome, kept, answer = self._judged(name)
         except (WireError, UsageError, OSError) as why:
             complain(_named(name, why))
             return 2
@@ -121,22 +132,25 @@ class _Showing:
         found = finding(outcome)
         if found:
             complain(f"{name}: {found}")
+        if kept is not None and not self._paged(name, outcome, kept):
+            return 2
         return 1 if found else 0
 
-    def _judged(self, name: str) -> tuple[Outcome, str | RenderableType]:
-        """What a file is worth, as a line of JSON or as a picture."""
+    def _judged(self, name: str) -> tuple[Outcome, _Kept | None, str | RenderableType]:
+        """What a file is worth, what a page needs of it, and the answer: JSON or a picture."""
         timeline = None if self.options.json else Timeline()
         with open_recording(name) as file, _Bar(name) as bar:
-            watch = _both(bar, timeline) if timeline is not None else bar
+            kept = _Kept(file) if self.options.html else None
+            watch = _all(*(watch for watch in (bar, timeline, kept) if watch is not None))
             outcome = judge(file, self.policy, self.options.wire, self.bounds, watch)
         if timeline is None:
-            return outcome, to_line(report(outcome, name))
+            return outcome, kept, to_line(report(outcome, name))
         from streamlab.analysis.picture import picture
 
         head, console = file.header, self._console or self._open_console()
         about = ", ".join(filter(None, (head.source if file.timed else "", head.note)))
         options: dict[str, Any] = {"width": console.width, "ascii": not _draws(console.encoding)}
-        return outcome, picture(outcome, timeline, name, about, **options)
+        return outcome, kept, picture(outcome, timeline, name, about, **options)
 
     def _open_console(self) -> Console:
         from rich.console import Console
@@ -156,27 +170,72 @@ class _Showing:
             self._console.print()
             sys.stdout.flush()
 
-    def _write_page(self, name: str, outcome: Outcome) -> None:
-        """Write a page that steps through the recording."""
+    def _paged(self, name: str, outcome: Outcome, kept: _Kept) -> bool:
+        """Write the page; say in a line why there is none, and return whether there is one."""
+        try:
+            self._write_page(name, outcome, kept)
+        except (UsageError, OSError) as why:
+            complain(_named(name, why))
+            return False
+        except Exception as why:
+            report_bug(why, name)
+            return False
+        return True
+
+    def _write_page(self, name: str, outcome: Outcome, kept: _Kept) -> None:
+        """Write a page that steps through what was judged; the file is not read again."""
         from streamlab.analysis.trace import Script, trace
         from streamlab.widgets.page import page
 
-        out = Path(self.options.html)
-        if out.exists() and out.samefile(name):
-            raise UsageError("--html would overwrite the recording itself")
+        if kept.exceeded:
+            raise UsageError("no page is made of a stream that ran over a bound")
         if outcome.frames > MAX_PAGE_FRAMES:
             text = f"{outcome.frames:,} frames are too many for a page ({MAX_PAGE_FRAMES:,})"
             raise UsageError(text)
-        recording = msgspec.structs.replace(read(name), wire=outcome.wire)
+        recording = kept.recording(outcome)
         title = visible(os.path.basename(name))
-        text = page(trace(Script(recording, policy=self.policy)).to_json(title), title)
-        part = out.with_name(out.name + ".part")
-        try:
-            part.write_text(text, encoding="utf-8")
-            part.replace(out)
-        except OSError as why:
-            raise UsageError(f"cannot write {out}: {why.strerror or why}") from None
-        complain(f"wrote {out}")
+        steps = trace(Script(recording, policy=self.policy))
+        if steps.attempt.state is not outcome.state:  # a trace knows no bounds but our own
+            raise UsageError("no page is made of a stream over the bounds that a page has")
+        text = page(steps.to_json(title), title)
+        replace_file(Path(self.options.html), [text.encode("utf-8")])
+        complain(f"wrote {self.options.html}")
+
+
+class _Kept:
+    """What a page needs of a stream, kept while that is judged, up to a size."""
+
+    def __init__(self, file: RecordingFile) -> None:
+        self.exceeded = False  #: whether the stream ran over a bound
+        self._file = file
+        self._chunks: list[Chunk] = []
+        self._size = 0
+
+    def __call__(self, chunk: Chunk, reads: list[Read]) -> None:
+        """Take one read."""
+        self.exceeded |= any(isinstance(e, BoundExceeded) for _, events in reads for e in events)
+        self._size += len(chunk.data) + READ_COST
+        if self._size > MAX_PAGE_BYTES:
+            self._chunks.clear()
+        else:
+            self._chunks.append(chunk)
+
+    def recording(self, outcome: Outcome) -> Recording:
+        """The recording that was judged; raises `UsageError` where it is too large."""
+        if self._size > MAX_PAGE_BYTES:
+            raise UsageError(f"the stream is too large for a page ({MAX_PAGE_BYTES:,} bytes)")
+        file, head = self._file, self._file.header
+        note = "; ".join(filter(None, (head.note, file.truncated)))
+        chunks = tuple(self._chunks[:-1])  # the last call of a watch is the end, without bytes
+        end, wire = outcome.ending, outcome.wire
+        return Recording(chunks, end, wire, file.end_t, head.source, head.model, note)
+
+
+def _check_target(out: Path, name: str) -> None:
+    """Refuse, before anything is read, a page that would take the place of something else."""
+    refuse_special(out)
+    if out.exists() and out.samefile(name):
+        raise UsageError("--html would overwrite the recording itself")
 
 
 def _named(name: str, why: Exception) -> str:
@@ -194,10 +253,10 @@ def _draws(encoding: str) -> bool:
     return True
 
 
-def _both(first: Watch, second: Watch) -> Watch:
+def _all(*watches: Watch) -> Watch:
     def watch(chunk: Chunk, reads: list[Read]) -> None:
-        first(chunk, reads)
-        second(chunk, reads)
+        for each in watches:
+            each(chunk, reads)
 
     return watch
 

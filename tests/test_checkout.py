@@ -358,3 +358,61 @@ def test_a_read_only_checkout_is_one_line(reachable: Checkout, python_for_nobody
     )
     assert Outcome(process).is_one_line("can't write in", "Permission denied")
     reachable.root.chmod(0o755)
+
+
+def make_whole(bare: Checkout) -> Path:
+    """Give a checkout a stamp that vouches for an environment with nothing in it; the Python."""
+    python = bare.venv / checkout.PYTHON.relative_to(checkout.VENV)
+    python.parent.mkdir(parents=True)
+    digest = hashlib.sha256((bare.root / "requirements.lock").read_bytes()).hexdigest()
+    bare.stamp.write_bytes(os.fsencode(f"{digest}\n{bare.root}\nmade\n"))
+    return python
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no rights to execute")
+@pytest.mark.parametrize("what", ["junk", "not executable", "a folder"])
+def test_a_python_that_cannot_be_started_is_one_line(bare: Checkout, what: str) -> None:
+    python = make_whole(bare)
+    if what == "a folder":
+        python.mkdir()
+    else:
+        python.write_bytes(b"\0junk")
+        python.chmod(0o755 if what == "junk" else 0o644)
+    assert bare.start("show").is_one_line("can't start", "remove .venv and start again")
+
+
+def test_a_stamp_that_is_a_folder_is_one_line(bare: Checkout) -> None:
+    make_whole(bare).touch()
+    bare.stamp.unlink()
+    bare.stamp.mkdir()
+    assert bare.start("show").is_one_line("can't write in", "streamlab.stamp")
+
+
+@slow
+def test_a_stamp_of_garbage_vouches_for_nothing(bare: Checkout) -> None:
+    make_whole(bare).touch()
+    bare.stamp.write_bytes(b"\xff\xfe\n\x80")
+    again = bare.start("show")
+    assert again.did_set_up and again.said["tiny"] == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every path is Unicode")
+def test_a_path_that_is_not_utf_8_is_one_line_and_a_whole_environment_works_there(
+    tmp_path: Path, locks: dict[int, str]
+) -> None:
+    odd = Checkout(tmp_path / os.fsdecode(b"b\xe4re"), locks[1])
+    assert odd.start("show").is_one_line("not UTF-8", "move the checkout")
+    assert not odd.venv.exists()
+    python = make_whole(odd)
+    python.write_text("#!/bin/sh\necho it went on\n")
+    python.chmod(0o755)
+    went_on = odd.start("show")
+    assert (went_on.out, went_on.err) == ("it went on\n", "")
+
+
+@slow
+def test_a_package_deleted_from_a_whole_environment_is_one_line(bare: Checkout) -> None:
+    bare.start("show")
+    (module,) = bare.venv.glob(f"{checkout.PACKAGES}/tiny.py")
+    module.unlink()
+    assert bare.start("show").is_one_line("tiny is missing from .venv: remove .venv and start")

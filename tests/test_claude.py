@@ -165,8 +165,8 @@ BLOCKS: dict[str, tuple[JSON, list[JSON], JSON]] = {
     ),
     "tool with its input in both places": (
         block(0, "tool_use", input={"a": 1}),
-        [fragment(0, '{"a":'), fragment(0, "2}")],
-        {"input": {"a": 2}, "text": '{"a":2}'},
+        [fragment(0, '{"a":'), fragment(0, "1}")],
+        {"input": {"a": 1}, "text": '{"a":1}'},
     ),
     "tool with a caller": (
         block(0, "tool_use", caller={"type": "direct"}, toolset_name="t"),
@@ -334,8 +334,71 @@ def test_a_later_null_takes_nothing_back() -> None:
 @pytest.mark.parametrize("reason", [None, "", 5, ["end_turn"], {}], ids=repr)
 def test_what_is_no_stop_reason_completes_nothing(reason: Any) -> None:
     payloads = [start(), end(reason), STOP]
-    assert rules(payloads) == [("stop-too-early", "error")]
+    malformed = [] if not reason and reason != {} else [("malformed", "error")]
+    assert rules(payloads) == [*malformed, ("stop-too-early", "error")]
     assert state_of(payloads) == "INVALID"
+
+
+def _bad_utf8(index: int, delta: bytes) -> bytes:
+    head = (
+        b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":'
+        % index
+    )
+    return head + delta + b"}\n\n"
+
+
+#: Name -> the frames of a call that may not become a proposal, and where the attempt ends.
+UNFIT: dict[str, tuple[list[Any], str]] = {
+    "bytes that are no UTF-8": (
+        [
+            block(0, "tool_use"),
+            _bad_utf8(0, b'{"type":"input_json_delta","partial_json":"{\\"a\\":\\"\xff\\"}"}'),
+            stop(0),
+        ],
+        "INVALID",
+    ),
+    "a fragment of unknown type": (
+        [block(0, "tool_use"), delta(0, "input_delta", partial_json='{"a":1}'), stop(0)],
+        "HELD",
+    ),
+    "two inputs": (
+        [block(0, "tool_use", input={"a": 1}), fragment(0, '{"a":2}'), stop(0)],
+        "INVALID",
+    ),
+    "an input that is a list": ([block(0, "tool_use", input=[]), stop(0)], "INVALID"),
+    "an input that is false": ([block(0, "tool_use", input=False), stop(0)], "INVALID"),
+    "no id": ([block(0, "tool_use", id=None), fragment(0, "{}"), stop(0)], "HELD"),
+    "one id for two calls": (
+        [block(0, "tool_use", id="t"), stop(0), block(1, "tool_use", id="t"), stop(1)],
+        "HELD",
+    ),
+    "a name that is no text": ([block(0, "tool_use", name=["pay"]), stop(0)], "INVALID"),
+    "a key twice": ([block(0, "tool_use"), fragment(0, '{"a":1,"a":2}'), stop(0)], "INVALID"),
+    "an unknown block with an input": (
+        [block(0, "tool_uqe"), fragment(0, '{"a":1}'), stop(0), block(1, "tool_use"), stop(1)],
+        "HELD",
+    ),
+    "a delta without its data": (
+        [block(0, "tool_use"), b"event: content_block_delta\n:ata: {}\n\n", stop(0)],
+        "HELD",
+    ),
+}
+
+
+@pytest.mark.parametrize("body, state", UNFIT.values(), ids=UNFIT)
+def test_what_cannot_be_proved_is_never_proposed(body: list[Any], state: str) -> None:
+    consumer, _ = consume(stream([start(), *body, end("tool_use"), STOP]))
+    assert consumer.attempt.state == state
+    assert consumer.proposals == ()
+    assert [p for p in consumer.turn.facts.problems if p.severity != "note"]
+
+
+def test_a_strangers_words_are_repeated_only_in_part() -> None:
+    long = "r" * 100_000
+    consumer, _ = consume(stream([start(), end(long), end("other"), end(long + "x"), STOP]))
+    facts = consumer.turn.facts
+    assert all(len(p.message) < 500 for p in facts.problems)
+    assert len(str(facts.raw_stop_reason)) < 500 and len(consumer.attempt.why) <= 500
 
 
 def test_usage_is_cumulative_and_a_null_overwrites_nothing() -> None:

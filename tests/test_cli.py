@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import msgspec
 import pytest
 
 from streamlab import __version__, cli, faults, lab, synth, write
@@ -426,6 +427,63 @@ def test_a_page_about_too_many_frames_is_refused(
     said = ask("show", "--html", tmp_path / "out.html", files["call"])
     assert said.status == 2 and "20 frames are too many for a page (10)" in said.err
     assert not (tmp_path / "out.html").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no /dev/stdin")
+def test_a_page_is_made_of_what_was_judged_though_it_can_be_read_only_once(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out.html"
+    process = start("show", "--json", "--html", out, "/dev/stdin")
+    said, err = process.communicate(files["call"].read_bytes(), timeout=60)
+    assert (process.returncode, json.loads(said)["state"]) == (0, "VALIDATED_PROPOSAL"), err
+    assert "VALIDATED_PROPOSAL" in out.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "cap", "words"),
+    [(["--max-frames", "3"], 1 << 24, "ran over a bound"), ([], 500, "too large for a page (500")],
+    ids=["bound", "size"],
+)
+def test_no_page_is_made_of_a_stream_without_measure(
+    ask: Ask,
+    files: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    cap: int,
+    words: str,
+) -> None:
+    monkeypatch.setattr("streamlab.cli_show.MAX_PAGE_BYTES", cap)
+    out = tmp_path / "out.html"
+    said = ask("show", "--json", *options, "--html", out, files["call"])
+    assert said.status == 2 and words in said.complaints[-1]
+    assert len(said.objects) == 1 and not out.exists()
+
+
+def test_no_page_contradicts_the_verdict(ask: Ask, tmp_path: Path) -> None:
+    slow = synth.greeting()
+    chunks = tuple(chunk._replace(t=5000.0) for chunk in slow.chunks)
+    write(msgspec.structs.replace(slow, chunks=chunks, end_t=5000.0), tmp_path / "a.stream.jsonl")
+    options = ["--max-seconds", "9000", "--policy", "chat", "--json", "--html"]
+    said = ask("show", *options, tmp_path / "out.html", tmp_path / "a.stream.jsonl")
+    assert said.objects[0]["state"] == "MESSAGE_COMPLETE"
+    assert said.status == 2 and "over the bounds that a page has" in said.err
+    assert not (tmp_path / "out.html").exists()
+
+
+def test_a_page_takes_the_place_of_nothing_but_a_file(
+    ask: Ask, files: dict[str, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "folder").mkdir()
+    for out in (tmp_path / "folder", ".", "/", os.devnull):
+        said = ask("show", "--html", out, files["call"])
+        assert (said.status, said.out, len(said.complaints)) == (2, "", 1)
+        assert f"{Path(out)}: exists and is not a regular file" in said.err
+    recording = files["call"].rename(tmp_path / "x.html.part")
+    before = recording.read_bytes()
+    assert ask("show", "--html", tmp_path / "x.html", recording).status == 0
+    assert recording.read_bytes() == before
 
 
 def test_an_output_in_an_old_code_page_is_shapes_of_ascii(files: dict[str, Path]) -> None:

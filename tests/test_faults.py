@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from streamlab.analysis.judge import Outcome, judge
 from streamlab.consumer.attempt import State
 from streamlab.errors import UsageError
-from streamlab.streams import edit, faults, recording, synth
+from streamlab.streams import claude_faults, edit, faults, recording, synth
 from streamlab.streams.faults import FAULTS, SAME, Fault
 from streamlab.streams.parts import Style
 from streamlab.streams.recording import Chunk, Recording
+from streamlab.wire.jsonl import JSONLinesDecoder
 
 seeds = st.integers(0, 2**32)
 each_fault = pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
@@ -80,8 +81,9 @@ def test_an_attempt_ends_only_where_the_catalogue_says(
 @each_fault
 def test_every_declared_outcome_happens(fault: Fault) -> None:
     missing = set(fault.outcomes) - {"MESSAGE_COMPLETE", "VALIDATED_PROPOSAL"}
+    with_a_last_ping = faults.ping_flood(LESSONS["six_events"], after=6, count=1)
     for seed in range(300):
-        for source in LESSONS.values():
+        for source in (*LESSONS.values(), with_a_last_ping):
             missing.discard(outcome_of(fault, source, seed))
         if not missing:
             return
@@ -212,6 +214,10 @@ OUT_OF_RANGE: dict[str, tuple[Callable[[Recording], Recording], str]] = {
         lambda r: faults.error(msgspec.structs.replace(r, wire="gemini"), 3),
         "as Claude does, not on the wire 'gemini'",
     ),
+    "never_end at once": (lambda r: faults.never_end(r, 3, every=0), "every=0: .* every 0.1 to"),
+    "never_end at no time": (lambda r: faults.never_end(r, 3, every=float("nan")), "every=nan"),
+    "half a character as a name": (lambda r: faults.unknown(r, 0, type="\ud800"), "one line"),
+    "a name over two lines": (lambda r: faults.unknown(r, 0, type="a\nb"), "one line"),
     "no times": (lambda r: faults.stall(Recording.from_bytes(PING), 0), "has no times"),
 }
 
@@ -221,6 +227,75 @@ def test_a_place_that_is_none_is_refused_with_what_is_allowed(case: str) -> None
     act, message = OUT_OF_RANGE[case]
     with pytest.raises(UsageError, match=message):
         act(LESSONS["change_label"])
+
+
+def hostile(*payloads: str) -> Recording:
+    return Recording.from_bytes("".join(f"data: {payload}\n\n" for payload in payloads).encode())
+
+
+START, STOP = '{"type":"message_start","message":{}}', '{"type":"message_stop"}'
+DELTA = '{"type":"message_delta","delta":{}}'
+
+#: Recordings that no provider would send.
+HOSTILE = {
+    "nothing": Recording(),
+    "no frame": Recording.from_bytes(b": hi"),
+    "one line": Recording.from_bytes(b"data: 1"),
+    "one JSON line": Recording.from_bytes(b"{}"),
+    "short JSON lines": Recording.from_bytes(b"{}\n1\n2\n" + STOP.encode()),
+    "half a JSON line": Recording.from_bytes(b'{"type": "mess'),
+    "a web page": Recording.from_bytes(b"<html>\n"),
+    "one frame": hostile(START),
+    "the end first": hostile(DELTA, STOP, START),
+    "numbers that are none": hostile(
+        START,
+        *(
+            f'{{"type":"content_block_{what}","index":{index}}}'
+            for index in ("{}", "[]", "null", "0.5", "true", '"0"', "-1")
+            for what in ("start", "delta", "stop")
+        ),
+        DELTA,
+        STOP,
+    ),
+}
+
+
+@each_fault
+@pytest.mark.parametrize("source", HOSTILE.values(), ids=HOSTILE)
+def test_on_a_hostile_recording_a_fault_works_or_says_why_not(
+    fault: Fault, source: Recording
+) -> None:
+    for seed in range(20):
+        try:
+            judge(fault.apply(source, seed))
+        except UsageError as why:
+            assert str(why)
+
+
+@pytest.mark.parametrize("name", ["skip", "duplicate", "late", "reorder", "flip", "drop_newline"])
+def test_an_empty_recording_has_no_place_for_a_fault(name: str) -> None:
+    with pytest.raises(UsageError, match="this recording has no "):
+        FAULTS[name].apply(Recording())
+
+
+@pytest.mark.parametrize("name", ["token_limit", "refuse", "pause"])
+def test_nothing_is_generated_after_the_reason_to_stop(name: str) -> None:
+    with pytest.raises(UsageError, match="no place at which content can still come"):
+        FAULTS[name].apply(HOSTILE["the end first"])
+
+
+def test_a_token_limit_closes_only_blocks_that_have_a_number() -> None:
+    broken = faults.token_limit(hostile(START, *OPENED), 4)
+    assert [
+        claude_faults.payload_of(frame).get("index") for frame in faults.frames(broken)[4:]
+    ] == [
+        2,
+        None,
+        None,
+    ]
+
+
+OPENED = [f'{{"type":"content_block_start","index":{index}}}' for index in ("{}", "[]", "2")]
 
 
 # --- What a fault teaches -------------------------------------------------------------------------
@@ -263,7 +338,7 @@ def test_all_open_blocks_are_closed_in_the_order_of_the_message() -> None:
     source = synth.parallel_tools(style=Style(interleave=True), seed=3)
     last = max(n for n, name in enumerate(names(source), 1) if name == "content_block_start")
     tail = faults.frames(faults.token_limit(source, after=last))[last:]
-    indexes = [faults.payload_of(frame).get("index") for frame in tail[:-2]]
+    indexes = [claude_faults.payload_of(frame).get("index") for frame in tail[:-2]]
     assert len(indexes) > 1
     assert indexes == sorted(indexes)
 
@@ -280,7 +355,7 @@ def test_interleaving_keeps_each_block_in_order() -> None:
 
     def block(of: Recording, index: int) -> list[bytes]:
         found = faults.frames(of)
-        return [f.data for f in found if faults.payload_of(f).get("index") == index]
+        return [f.data for f in found if claude_faults.payload_of(f).get("index") == index]
 
     assert names(mixed) != names(source)
     assert sorted(mixed.data) == sorted(source.data)
@@ -336,3 +411,48 @@ def test_faults_fit_a_file_of_one_event_a_line(lines: Recording, name: str, ende
     assert len(faults.frames(lines)) == 20
     assert judge(broken).state is state
     assert b"event:" not in broken.data
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize("name", ["cut_inside", "cut"])
+def test_a_line_cut_short_is_incomplete_as_the_catalogue_says(
+    lines: Recording, name: str, newline: str
+) -> None:
+    source = Recording.from_bytes(lines.data.replace(b"\n", newline.encode()))
+    assert {judge(FAULTS[name].apply(source, seed)).state for seed in range(200)} == {
+        State.INCOMPLETE
+    }
+
+
+def test_at_every_byte_a_file_of_one_event_a_line_is_incomplete_until_its_last_brace(
+    lines: Recording,
+) -> None:
+    whole = lines.data.rstrip()
+    states = [judge(edit.stop_at(lines, at)).state for at in range(len(whole) + 1)]
+    assert set(states[:-1]) == {State.INCOMPLETE}
+    assert states[-1] is State.VALIDATED_PROPOSAL
+
+
+LEFT = {
+    "half a line": (b'{"a":1}\n{"b":', 1, b'{"b":'),
+    "half the first line": (b'{"a":', 0, b'{"a":'),
+    "words behind the last line": (b'{"a":1}\nfailed', 1, b"failed"),
+    "half a line in CRLF": (b'{"a":1}\r\n{"b"\r', 1, b'{"b"'),
+    "white space": (b'{"a":1}\n  ', 1, None),
+    "a whole line": (b'{"a":1}\n{"b":2}', 2, None),
+    "a body of its own": (b'{\n "a": 1\n}', 1, None),
+    "no JSON at all": (b"{a}", 1, None),
+    "a broken line in the middle": (b'{"a":1}\n{"b":\n{"c":3}', 3, None),
+}
+
+
+@pytest.mark.parametrize("data, frames, left", LEFT.values(), ids=LEFT)
+def test_a_last_line_that_is_cut_short_is_left_over(
+    data: bytes, frames: int, left: bytes | None
+) -> None:
+    for size in (1, 3, len(data)):
+        decoder = JSONLinesDecoder()
+        found = [f for at in range(0, len(data), size) for f in decoder.feed(data[at : at + size])]
+        assert len([*found, *decoder.end()]) == frames
+        assert (decoder.left and decoder.left.data) == left
+        assert decoder.left is None or decoder.left.start == data.index(decoder.left.data)

@@ -557,3 +557,13 @@ def test_the_server_and_the_recorder_are_a_round_trip(tmp_path):
     (got,) = again.recordings
     assert isinstance(got, Recording)
     assert (got.data, got.ending) == (read(first).data, "reset")
+
+
+def test_an_incomplete_recording_does_not_hide_the_exception_of_the_block(tmp_path):
+    recorder = record(tmp_path / "a.stream.jsonl")
+    recorder._next_file = lambda path: FullDisk(0)
+    with FaultServer(WHOLE) as server, pytest.raises(KeyError) as raised, recorder:
+        read_sync(server.url, recorder)
+        raise KeyError("mine")
+    (note,) = raised.value.__notes__
+    assert "the recording is incomplete: No space left" in note

@@ -269,3 +269,20 @@ def test_an_error_of_ours_is_one_line(
     monkeypatch.setattr(main, "run_bench", refuse)
     assert main.main(["bench"]) == 2
     assert capsys.readouterr().err == "streamlab: not like that\n"
+
+
+def test_the_command_line_names_a_missing_dependency_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "streamlab.cli_show", None)
+    assert cli.main(["show", "a.sse"]) == 2
+    assert "a bug in streamlab" in capsys.readouterr().err  # our own module: no fault of .venv
+
+    def absent(options: object) -> int:
+        raise ModuleNotFoundError("No module named 'msgspec'", name="msgspec.json")
+
+    monkeypatch.setattr(cli, "run", absent)
+    monkeypatch.setattr(checkout, "is_inside", lambda: True)
+    assert cli.main(["show", "a.sse"]) == 2
+    said = "streamlab: msgspec is missing from .venv: remove .venv and start again\n"
+    assert capsys.readouterr().err == said

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -213,6 +215,37 @@ def test_a_header_that_lies_is_a_wire_error_of_line_one(
     with pytest.raises(WireError, match=said) as caught:
         read(path)
     assert caught.value.where == f"{path}:1"
+
+
+def test_a_field_that_nobody_asks_for_is_never_built() -> None:
+    line = b'{"t":0,"data":"x","z":[' + b"[]," * 300_000 + b"[]]}\n"
+    source = io.BytesIO(HEADER + line + END)
+    tracemalloc.start()
+    try:
+        assert list(RecordingFile(source, "x")) == [Chunk(0.0, b"x")]
+        assert tracemalloc.get_traced_memory()[1] < 3 * len(line)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("value", [b'"' + b"a" * 9000 + b'"', b"[" + b"1," * 9000 + b"1]"])
+@pytest.mark.parametrize(
+    "start", [b'{"streamlab":', b'{"streamlab":1,"wire":', HEADER + b'{"t":', HEADER + b'{"end":']
+)
+def test_a_value_that_is_wrong_is_quoted_in_a_few_words(start: bytes, value: bytes) -> None:
+    with pytest.raises(WireError) as caught:
+        list(RecordingFile(io.BytesIO(start + value + b"}\n"), "x"))
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+def test_a_link_stays_one_and_a_file_beside_is_never_lost(tmp_path: Path) -> None:
+    real, link, beside = (tmp_path / name for name in ("a.sse", "b.sse", "b.sse.part"))
+    beside.write_bytes(b"mine")
+    link.symlink_to(real)
+    write(WHOLE, link)
+    assert link.is_symlink() and real.read_bytes() == WHOLE.data
+    assert beside.read_bytes() == b"mine"
 
 
 def test_the_chunks_before_a_lie_have_been_given_by_then(tmp_path: Path) -> None:

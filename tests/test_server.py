@@ -366,3 +366,72 @@ def test_an_answer_of_its_own_stands_beside_recordings():
         assert unchunked(ask(local.url, request())[1]) == (HELLO, True)
         assert ask(local.url, request())[1] == HELLO
     assert [served.ended for served in local.log] == ["sent all", "cut"]
+
+
+# ---- an answer that is none
+
+
+class Unshowable(Exception):
+    def __repr__(self) -> str:
+        raise ValueError("not even this")
+
+
+def raising(error):
+    def choose(asked):
+        raise error
+
+    return choose
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param(lambda asked: Answer("x"), id="no recording"),
+        pytest.param(recording("a str"), id="a chunk that is no bytes"),
+        pytest.param(raising(Unshowable()), id="an exception without a repr"),
+        pytest.param(raising(SystemExit(3)), id="sys.exit"),
+        pytest.param(raising(KeyboardInterrupt()), id="KeyboardInterrupt"),
+    ],
+)
+def test_a_bad_answer_is_a_500_and_the_server_lives_on(answers):
+    with FaultServer(answers) as local:
+        for number in (1, 2):
+            head, body, _ = ask(local.url, request())
+            assert head.startswith(b"HTTP/1.1 500 ")
+            assert json.loads(body)["error"]["type"] == "api_error"
+            assert local.wait(number)[-1].status == 500
+
+
+def test_an_answer_that_turns_bad_midway_is_logged_as_the_servers_error():
+    with FaultServer([recording(FRAMES[0], "a str"), WHOLE]) as local:
+        _, body, _ = ask(local.url, request())
+        assert unchunked(body) == (FRAMES[0], False)
+        assert ask(local.url, request())[0].startswith(b"HTTP/1.1 200 ")
+        first, second = local.wait(2)
+    assert (first.ended, first.chunks, second.ended) == ("server error", 1, "sent all")
+
+
+def test_a_server_whose_loop_has_died_closes_its_listener_and_can_be_stopped(monkeypatch):
+    async def die(listener):
+        """End at once, and leave everything to whoever called."""
+
+    local = FaultServer(WHOLE)
+    monkeypatch.setattr(local, "_listen", die)
+    local.start()
+    address = local._address
+    local._thread.join()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address)
+    local.stop()
+
+
+def test_a_fault_of_the_server_itself_costs_one_connection(monkeypatch):
+    async def fail(reader, writer):
+        raise ZeroDivisionError
+
+    with FaultServer(WHOLE) as local:
+        with monkeypatch.context() as patched:
+            patched.setattr(server, "hear", fail)
+            ask(local.url, request())
+            assert local.wait(1)[0].ended == "server error"
+        assert ask(local.url, request())[0].startswith(b"HTTP/1.1 200 ")

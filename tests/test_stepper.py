@@ -101,6 +101,37 @@ def test_what_makes_no_sense_is_answered_and_changes_nothing(
     assert (stepper.trace, stepper.step, stepper.script) == (before, step, SCRIPT)
 
 
+def test_a_mistake_of_our_own_is_answered_in_one_line_and_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stepper = Stepper(SCRIPT)
+    stepper.goto(9)
+    before = stepper.trace, stepper.script
+    monkeypatch.setattr(page, "slim", lambda trace: {}["no\nsuch key" * 200])
+    answer = asked(stepper, "error")
+    assert not answer["ok"] and not answer["undo"]
+    assert answer["text"].startswith("this failed inside streamlab: KeyError: 'no")
+    assert "\n" not in answer["text"] and len(answer["text"]) <= 301
+    assert (stepper.trace, stepper.script) == before
+    monkeypatch.undo()
+    assert asked(stepper, "error")["ok"]
+
+
+@pytest.mark.parametrize("key", ["action", "ending"])
+def test_an_answer_does_not_repeat_all_of_a_huge_question(key: str) -> None:
+    stepper = Stepper(SCRIPT)
+    answer = asked(stepper, **{"action": "disconnect", key: "x" * 400_000})
+    assert not answer["ok"] and len(answer["text"]) <= 301
+
+
+def test_a_block_number_that_is_none_is_no_reason_to_fail() -> None:
+    start = b'data: {"type":"message_start","message":{}}\n\n'
+    block = b'data: {"type":"content_block_start","index":{},"content_block":{}}\n\n'
+    stepper = Stepper(Recording.from_bytes(start + block))
+    stepper.goto(2)
+    assert asked(stepper, "token_limit")["ok"]
+
+
 AT_THE_END = [
     (21, "disconnect", "disconnect(after=20, ending='eof')", WHOLE),
     (22, "disconnect", "disconnect(after=20, ending='eof')", WHOLE),
@@ -367,6 +398,17 @@ def test_saving_writes_the_step_in_view(tmp_path: Path, monkeypatch: pytest.Monk
     assert asked(stepper, "save")["code"] == "stepper.save('a-call-cut.html')"
     assert asked(stepper, "save")["text"] == "saved as a-call-cut-2.html"
     assert (tmp_path / "a-call-cut-2.html").read_text("utf-8") == written
+
+
+def test_where_every_name_is_taken_nothing_is_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in ("", *(f"-{i}" for i in range(2, 1000))):
+        (tmp_path / f"full{n}.html").touch()
+    monkeypatch.chdir(tmp_path)
+    answer = asked(Stepper(SCRIPT, "full"), "save")
+    assert not answer["ok"] and "full.html and 998 more" in answer["text"]
+    assert not (tmp_path / "full.html").read_bytes()
 
 
 # --- The lookup, run by node ----------------------------------------------------------------------

@@ -149,8 +149,8 @@ def test_every_step_of_a_call_says_why() -> None:
         "The model stopped: tool_use. The marker is still missing",
         "The whole sequence came, its final marker last",
         "The transport stopped after the final marker; the answer was whole by then",
-        "No gate objects (not checked: tool, schema, business rule, authorisation); nothing has been"
-        " done yet",
+        "No gate objects (not checked: tool, schema, business rule, authorisation); "
+        "nothing has been done yet",
     ]
 
 

@@ -133,7 +133,8 @@ class Metrics(msgspec.Struct, frozen=True):
 def count_of(usage: Mapping[str, Any], name: str) -> int | None:
     """A token count out of a provider's usage; None where it is none."""
     value = usage.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+    return value if fits else None
 
 
 class Judged(Protocol):

@@ -263,7 +263,8 @@ class _Tracer:
             else:
                 taken += events
         end = len(self.data)
-        yield self._step("end", recording.ending, tuple(taken), end, t=recording.end_t)
+        ending = consumer.reader.ending or recording.ending
+        yield self._step("end", ending, tuple(taken), end, t=recording.end_t)
         if self.attempt.state is State.MESSAGE_COMPLETE:
             yield self._gates()
 

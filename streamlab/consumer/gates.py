@@ -219,6 +219,8 @@ def _check_schema(name: str, schema: Any) -> None:
         validator_for(schema).check_schema(schema)
     except SchemaError as why:
         raise UsageError(f"the schema of tool {name!r} is none: {why.message}") from None
+    except RecursionError:
+        raise UsageError(f"the schema of tool {name!r} is nested too deeply") from None
 
 
 def _proposal(call: Segment) -> Proposal:

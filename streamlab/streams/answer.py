@@ -30,6 +30,7 @@ __all__ = [
     "head",
     "http_error",
     "plan",
+    "shown",
     "wanted",
 ]
 
@@ -191,8 +192,18 @@ def _message(asked: Asked, choose: Chooser) -> Answer:
         return http_error(400, 'only streams here: the body must be JSON with "stream": true')
     try:
         return choose(asked)
-    except Exception as why:  # the learner's own function: the client is where it gets noticed
-        return http_error(500, f"choosing the answer failed: {why!r}")
+    # The learner's own function: the client is where it gets noticed. Not even its `sys.exit()` may
+    # end the server, and this is never the main thread, so no Ctrl-C gets lost here.
+    except BaseException as why:
+        return http_error(500, f"choosing the answer failed: {shown(why)}")
+
+
+def shown(why: BaseException) -> str:
+    """Show an exception in ASCII, also one whose own `repr` fails."""
+    try:
+        return ascii(why)
+    except BaseException:
+        return type(why).__name__
 
 
 #: Method and path to the function that answers; another wire format is another row.

@@ -101,6 +101,7 @@ class Line:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.chunks = self.bytes = 0
+        self.begun = False  #: after the first byte it is too late for another answer
         self._writer = writer
         writer.transport.set_write_buffer_limits(high=0)  # drain() means: the system has it all
         self._gone = asyncio.create_task(_until_gone(reader))
@@ -113,6 +114,7 @@ class Line:
     async def send(self, data: bytes) -> bool:
         """Hand bytes to the operating system; say whether there was a client to send them to."""
         try:
+            self.begun = self.begun or bool(data)
             self._writer.write(data)
             await self._writer.drain()
         except OSError:

@@ -209,8 +209,9 @@ _CATALOGUE = (
     Fault(
         "drop_newline",
         "bytes",
-        (SAME, INCOMPLETE, INVALID),
-        "A line end is lost: two frames become one, or one frame loses its data and is gone.",
+        (SAME, INCOMPLETE, INVALID, HELD),
+        "A line end is lost: two frames become one, or one frame loses its data and is gone, which "
+        "its name without data tells.",
         lambda r, rng: drop_newline(r, _line(r, rng)),
     ),
     Fault(

@@ -116,7 +116,13 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, why: BaseException | None, at: TracebackType | None
     ) -> None:
-        self.close()
+        """Close. What is wrong with the recording must not hide what went wrong in the block."""
+        try:
+            self.close()
+        except Exception as problem:
+            if why is None:
+                raise
+            why.add_note(str(problem))
 
     def _sent(self, request: httpx2.Request) -> None:
         """Take the time, which is t = 0 of the recording."""

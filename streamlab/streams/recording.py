@@ -14,11 +14,12 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+import secrets
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -153,13 +154,14 @@ class RecordingFile:
                 raise WireError(f"a line of more than {MAX_LINE} bytes", where)
             if not line.endswith(b"\n") and not _whole(line):
                 break
-            item = _json_line(line, where)
-            t = _time(item, last, where)
+            item = _fields(line, _Line, where)
+            t = _time(item.t, last, where)
             last = t if t is not None else last
-            if _one_of_three(item, where) == "end":
-                self.ending, self.end_t, ended = _ending(item["end"], where), t, True
+            form, text = _one_of_three(item, where)
+            if form == "end":
+                self.ending, self.end_t, ended = _ending(text, where), t, True
             else:
-                yield Chunk(t, _payload(item, where))
+                yield Chunk(t, _payload(form, text, where))
         if not ended:
             self.truncated = f"{self.name}:{number}: the recording stops without its end line"
             self.ending, self.end_t = "cut", None
@@ -203,16 +205,40 @@ def write(recording: Recording, path: str | os.PathLike[str]) -> None:
     form = next((write for suffix, write in _FORMS.items() if target.name.endswith(suffix)), None)
     if form is None:
         raise UsageError(f"{target}: the name must end in one of {', '.join(_FORMS)}")
-    part = target.with_name(target.name + ".part")
+    replace_file(target, form(recording))
+
+
+def refuse_special(target: Path) -> None:
+    """Raise `UsageError` where a file would take the place of a folder, a device or a pipe."""
     try:
-        with open(part, "wb") as out:
-            out.writelines(form(recording))
-        part.replace(target)
+        special = target.exists() and not target.is_file()
     except OSError as why:
         raise UsageError(f"{target}: {_reason(why)}") from None
+    if special:
+        raise UsageError(f"{target}: exists and is not a regular file")
+
+
+def replace_file(target: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file that appears whole or not at all, through a new one in the same folder.
+
+    Its name is drawn and must not exist yet ("x"), so no other file is ever lost. Not `tempfile`:
+    its files only their owner may read, whatever the umask says.
+    """
+    refuse_special(target)
+    part: Path | None = None
+    try:
+        real = Path(os.path.realpath(target))  # a link stays one
+        new = real.with_name(f".{secrets.token_hex(8)}.part")
+        with open(new, "xb") as out:
+            part = new
+            out.writelines(pieces)
+        part.replace(real)
+    except (OSError, ValueError) as why:
+        raise UsageError(f"{target}: {_reason(why)}") from None
     finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
+        if part is not None:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
 
 
 def header_line(wire: str | None, source: str, model: str = "", note: str = "") -> bytes:
@@ -270,71 +296,126 @@ def _line(item: dict[str, Any]) -> bytes:
     return msgspec.json.encode(item) + b"\n"
 
 
+#: Bytes of JSON that a field may have to be built, unless it is text: longer ones are only skipped.
+_SHORT = 1000
+
+_NULL = msgspec.Raw(b"null")
+
+
+class _First(msgspec.Struct):
+    """The fields of a header that mean something here, not built yet; all others are skipped."""
+
+    streamlab: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    wire: msgspec.Raw = _NULL
+    source: msgspec.Raw = _NULL
+    model: msgspec.Raw = _NULL
+    note: msgspec.Raw = _NULL
+
+
+class _Line(msgspec.Struct):
+    """The same of any other line."""
+
+    t: msgspec.Raw = _NULL
+    data: msgspec.Raw = _NULL
+    b64: msgspec.Raw = _NULL
+    end: msgspec.Raw = _NULL
+
+
+_Fields = TypeVar("_Fields", _First, _Line)
+
+
 def _header(first: bytes, name: str) -> Header | None:
     """The header, if this is one of our own recordings; None for any other content."""
     if _MARK not in first or not first.lstrip(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
         return None
     where = f"{name}:1"
-    item = _json_line(first.lstrip(b"\xef\xbb\xbf"), where)
-    if "streamlab" not in item:
+    item = _fields(first.lstrip(b"\xef\xbb\xbf"), _First, where)
+    if isinstance(item.streamlab, msgspec.UnsetType):
         return None
-    if item["streamlab"] != 1:
-        raise WireError(f"version {item['streamlab']!r} of the format; this reads version 1", where)
-    wire = item.get("wire")
+    version, wire = _value(item.streamlab, where), _value(item.wire, where)
+    if version != 1:
+        said = f"version {_quoted(version)} of the format; this reads version 1"
+        raise WireError(said, where)
     if wire is not None and wire not in WIRES:
-        raise WireError(f"wire {wire!r} is none of {', '.join(WIRES)}", where)
-    text = {key: str(item.get(key) or "") for key in ("source", "model", "note")}
-    return Header(wire, text["source"] or "recorded", text["model"], text["note"])
+        raise WireError(f"wire {_quoted(wire)} is none of {', '.join(WIRES)}", where)
+    source, model, note = (
+        value if isinstance(value, str) else _quoted(value) if value else ""
+        for value in (_value(raw, where) for raw in (item.source, item.model, item.note))
+    )
+    return Header(wire, source or "recorded", model, note)
 
 
 def _whole(line: bytes) -> bool:
     """Whether a last line without a newline is all there."""
     try:
-        msgspec.json.decode(line)
+        msgspec.json.decode(line, type=msgspec.Raw)
     except (msgspec.MsgspecError, RecursionError):
         return False
     return True
 
 
-def _json_line(line: bytes, where: str) -> dict[str, Any]:
+def _fields(line: bytes, form: type[_Fields], where: str) -> _Fields:
+    """Find the fields of a line: what nobody asks for is skipped, however large."""
     try:
-        item = msgspec.json.decode(line)
+        return msgspec.json.decode(line, type=form)
+    except msgspec.ValidationError:
+        raise WireError("not a JSON object", where) from None
     except (msgspec.MsgspecError, RecursionError) as why:
         raise WireError(f"not a line of JSON ({why})", where) from None
-    if not isinstance(item, dict):
-        raise WireError("not a JSON object", where)
-    return item
 
 
-def _time(item: dict[str, Any], last: float, where: str) -> float | None:
-    t = item.get("t")
+def _value(raw: msgspec.Raw, where: str) -> Any:
+    """Build a field; one that is long, and no text, stays the bytes of its first characters."""
+    view = memoryview(raw)
+    if view[0] != ord('"') and len(view) > _SHORT:
+        return bytes(view[:_SHORT])
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, RecursionError) as why:
+        raise WireError(f"not a line of JSON ({why})", where) from None
+
+
+def _quoted(value: Any, most: int = 80) -> str:
+    """A value for a message: its first characters."""
+    if isinstance(value, bytes):  # see `_value`
+        text = value.decode("utf-8", "replace")
+    else:
+        text = repr(value[:most] if isinstance(value, str) else value)
+        text += "…" * (isinstance(value, str) and len(value) > most)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _time(raw: msgspec.Raw, last: float, where: str) -> float | None:
+    t = _value(raw, where)
     if t is None:
         return None
     if isinstance(t, bool) or not isinstance(t, (int, float)) or not 0 <= t < MAX_SECONDS:
-        raise WireError(f"t must be seconds since the request was sent, not {t!r}", where)
+        raise WireError(f"t must be seconds since the request was sent, not {_quoted(t)}", where)
     if t < last:
         raise WireError(f"time runs backwards: {t} after {last}", where)
     return float(t)
 
 
-def _ending(word: Any, where: str) -> str:
+def _ending(word: str, where: str) -> str:
     if word not in ENDINGS:
-        raise WireError(f"end {word!r} is none of {', '.join(ENDINGS)}", where)
-    return str(word)
+        raise WireError(f"end {_quoted(word)} is none of {', '.join(ENDINGS)}", where)
+    return word
 
 
-def _one_of_three(item: dict[str, Any], where: str) -> str:
-    given = [key for key in ("data", "b64", "end") if item.get(key) is not None]
-    if len(given) != 1 or not isinstance(item[given[0]], str):
+def _one_of_three(item: _Line, where: str) -> tuple[str, str]:
+    """Which of the three a line has, and its text."""
+    values = {key: _value(getattr(item, key), where) for key in ("data", "b64", "end")}
+    given = [(key, value) for key, value in values.items() if value is not None]
+    if len(given) != 1 or not isinstance(given[0][1], str):
         raise WireError('a line needs "data", "b64" or "end", one of the three, as text', where)
     return given[0]
 
 
-def _payload(item: dict[str, Any], where: str) -> bytes:
-    if item.get("data") is not None:
-        return str(item["data"]).encode("utf-8")
+def _payload(form: str, text: str, where: str) -> bytes:
+    if form == "data":
+        return text.encode("utf-8")
     try:
-        return base64.b64decode(item["b64"], validate=True)
+        return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as why:
         raise WireError(f"b64 is not base64 ({why})", where) from None
 

@@ -24,7 +24,7 @@ from types import TracebackType
 import msgspec
 
 from streamlab.errors import UsageError
-from streamlab.streams.answer import Answer, Asked, Items, chooser, decide, http_error
+from streamlab.streams.answer import Answer, Asked, Items, chooser, decide, http_error, shown
 from streamlab.streams.connection import Heard, Line, asked_of, hear, send
 from streamlab.streams.recording import Recording
 
@@ -50,7 +50,7 @@ class Served(msgspec.Struct, frozen=True):
     status: int
     chunks: int  #: handed to the operating system for this client
     bytes: int  #: of body, without the framing
-    ended: str  #: "sent all", "cut", "reset", "client gone" or "server stopped"
+    ended: str  #: "sent all", "cut", "reset", "client gone", "server stopped" or "server error"
     end_t: float  #: seconds since the server started, by a monotonic clock
 
     def __str__(self) -> str:
@@ -136,7 +136,8 @@ class FaultServer:
     def stop(self) -> None:
         """Hang up on everybody, at once, and wait until the thread is gone."""
         if self._thread is not None:
-            self._loop.call_soon_threadsafe(self._stop.set)
+            with contextlib.suppress(RuntimeError):  # the loop is dead: there is nobody to tell
+                self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join()
             self._thread = self._address = None
 
@@ -176,7 +177,7 @@ class FaultServer:
             return [*enumerate(self._log, forgotten + 1)][max(0, seen - forgotten) :]
 
     def _run(self, runner: asyncio.Runner, listener: socket.socket) -> None:
-        with runner:
+        with listener, runner:
             runner.run(self._listen(listener))
 
     async def _listen(self, listener: socket.socket) -> None:
@@ -214,21 +215,30 @@ class FaultServer:
                     heard = await hear(reader, writer)
                 if heard.head or heard.refusal:
                     await self._answer(Line(reader, writer), heard)
+            except OSError:
+                raise
+            except Exception:  # whatever it is, the other connections go on
+                asked = Asked(next(self._numbers), t=self._now())
+                self._keep(Served(asked, 500, 0, 0, "server error", self._now()))
             finally:
                 writer.transport.abort()
 
     async def _answer(self, line: Line, heard: Heard) -> None:
         """Answer one request, and log what came of it."""
         asked = asked_of(heard, next(self._numbers), self._now())
-        answer = heard.refusal or decide(asked, self._choose)
-        if heard.head and heard.head.http_version < b"1.1" and answer.framing == "chunked":
-            answer = msgspec.structs.replace(answer, framing="close")  # HTTP/1.0 knows no chunks
-        ended = "server stopped"
+        answer, ended = heard.refusal or decide(asked, self._choose), "server stopped"
         try:
+            if heard.head and heard.head.http_version < b"1.1" and answer.framing == "chunked":
+                answer = msgspec.structs.replace(answer, framing="close")  # 1.0 knows no chunks
             ended = await send(line, answer, asked.number)
+        except Exception as why:  # an answer that is none must not end the others' connections
+            ended = "server error"
+            if not line.begun:
+                answer = http_error(500, f"this is no answer that can be sent: {shown(why)}")
+                await send(line, answer, asked.number)
         finally:
             self._keep(Served(asked, answer.status, line.chunks, line.bytes, ended, self._now()))
-            if ended in ("sent all", "cut"):
+            if ended in ("sent all", "cut", "server error"):
                 await line.wait(LINGER_SECONDS)
             line.close()
 

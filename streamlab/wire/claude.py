@@ -19,7 +19,17 @@ from typing import Any, ClassVar, TypeGuard
 
 import msgspec
 
-from .claude_blocks import ATTACHING, DELTAS, KIND, OTHER, Block, as_json, begin, decode_delta, initial
+from .claude_blocks import (
+    ATTACHING,
+    DELTAS,
+    KIND,
+    OTHER,
+    Block,
+    as_json,
+    begin,
+    decode_delta,
+    initial,
+)
 from .events import (
     Ambiguous,
     Attached,
@@ -159,7 +169,9 @@ class ClaudeReader:
         if "type" not in payload:
             text = f"a payload without a type under {frame.event[:80]!r}; the event's name counts"
             return self._habit("no-type", "warning", text, frame)
-        text = f"event name {frame.event[:80]!r} over a payload of type {name!r:.80}; the type counts"
+        text = (
+            f"event name {frame.event[:80]!r} over a payload of type {name!r:.80}; the type counts"
+        )
         return self._habit("event-name", "warning", text, frame)
 
     def _after_end(self, frame: Frame, name: Any) -> tuple[Event, ...]:
@@ -253,7 +265,9 @@ class ClaudeReader:
             attached = tuple(Attached(block.segment, *item) for item in values.items())
             lost = block.kind == "tool_call" or name == "input_json_delta"
             if lost:  # a part of an input, perhaps: without it the rest may mean something else
-                what = f"a {name!r:.100} for block {block.segment}, a {block.name[:100]}: not understood"
+                what = (
+                    f"a {name!r:.80} for block {block.segment} ({block.name[:80]}), not understood"
+                )
                 return (*attached, Ambiguous(what, frame.number))
             if name in ATTACHING or block.kind == "other":
                 return attached

@@ -22,7 +22,17 @@ from .events import (
     ThinkingDelta,
 )
 
-__all__ = ["ATTACHING", "DELTAS", "KIND", "OTHER", "Block", "as_json", "begin", "decode_delta", "initial"]
+__all__ = [
+    "ATTACHING",
+    "DELTAS",
+    "KIND",
+    "OTHER",
+    "Block",
+    "as_json",
+    "begin",
+    "decode_delta",
+    "initial",
+]
 
 #: Block type -> (our kind, whether the provider runs it). Any other type is "other".
 KIND: dict[str, tuple[Kind, bool]] = {
@@ -104,14 +114,26 @@ class Block(msgspec.Struct):
     hot: type[msgspec.Struct] | None
     make: Callable[[str, str], Event]
     given_input: Any = None  # a tool's input that came whole, in the start (a proxy's habit)
-    fragments: list[str] = []  # noqa: RUF012 (each gets its own); kept only beside a given input
+    fragments: list[str] = []  # what streamed beside it; msgspec gives each block its own list
 
 
 #: Block types that are "other" and known: whole values, for the provider or for the next request.
 OTHER = frozenset(
-    """redacted_thinking web_search_tool_result web_fetch_tool_result code_execution_tool_result
-    bash_code_execution_tool_result text_editor_code_execution_tool_result tool_search_tool_result
-    container_upload mcp_tool_result mcp_tool_listing advisor_tool_result compaction fallback""".split()
+    {
+        "redacted_thinking",
+        "web_search_tool_result",
+        "web_fetch_tool_result",
+        "code_execution_tool_result",
+        "bash_code_execution_tool_result",
+        "text_editor_code_execution_tool_result",
+        "tool_search_tool_result",
+        "container_upload",
+        "mcp_tool_result",
+        "mcp_tool_listing",
+        "advisor_tool_result",
+        "compaction",
+        "fallback",
+    }
 )
 
 #: Deltas that add to a block without being its text: whole values, one after the other.

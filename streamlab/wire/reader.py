@@ -240,6 +240,8 @@ class Reader:
                 if error := error_in(_object(left), left):
                     yield (error,)
             yield from self._without_data(decoder)
+        elif decoder is not None and decoder.left:
+            yield (_unfinished_line(decoder.left, at),)
         if self.frames == 0:
             yield from self._nothing_read()
         elif self._reader is not None and (missing := self._reader.unfinished()):
@@ -356,6 +358,11 @@ def _unfinished_block(left: Frame, at: int) -> Problem:
         "the last block is unfinished (no blank line), so it was not dispatched; it would have been"
     )
     said = f"{text} {name}{clip(left.data)} (byte {left.start})"
+    return Problem("unfinished-block", "warning", said, at)
+
+
+def _unfinished_line(left: Frame, at: int) -> Problem:
+    said = f"the last line is cut short: {clip(left.data)} (byte {left.start})"
     return Problem("unfinished-block", "warning", said, at)
 
 
