@@ -365,6 +365,18 @@ UNFIT: dict[str, tuple[list[Any], str]] = {
         [block(0, "tool_use", input={"a": 1}), fragment(0, '{"a":2}'), stop(0)],
         "INVALID",
     ),
+    "two inputs that Python calls equal": (
+        [block(0, "tool_use", input={"a": 1}), fragment(0, '{"a":true}'), stop(0)],
+        "INVALID",
+    ),
+    "a key twice in the start": (
+        [
+            b'event: content_block_start\ndata: {"type":"content_block_start","index":0,'
+            b'"content_block":{"type":"tool_use","id":"t","name":"n","input":{"a":1,"a":2}}}\n\n',
+            stop(0),
+        ],
+        "INVALID",
+    ),
     "an input that is a list": ([block(0, "tool_use", input=[]), stop(0)], "INVALID"),
     "an input that is false": ([block(0, "tool_use", input=False), stop(0)], "INVALID"),
     "no id": ([block(0, "tool_use", id=None), fragment(0, "{}"), stop(0)], "HELD"),

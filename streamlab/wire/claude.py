@@ -46,7 +46,7 @@ from .events import (
     Unknown,
     UsageReported,
 )
-from .payload import NotJSON, error_in, is_utf8, parse, same_json
+from .payload import NotJSON, error_in, is_utf8, key_twice, parse, same_json
 from .sse import Frame
 
 __all__ = ["ClaudeReader", "recognises"]
@@ -238,6 +238,8 @@ class ClaudeReader:
         if not isinstance(given, dict | str | None):
             what = f"a tool call's input is {type(given).__name__}, not an object"
             return (self._fault("malformed", what, frame),)
+        if given and (twice := key_twice(frame.data.decode("utf-8", "replace"))):
+            return (self._fault("malformed", f"in a tool call's start {twice}", frame),)
         if not call_id:
             return (Ambiguous("a tool call without an id: no result could name it", frame.number),)
         if call_id in self._calls:

@@ -15,7 +15,16 @@ import msgspec
 from .events import ProviderError
 from .sse import Frame
 
-__all__ = ["NotJSON", "error_in", "is_utf8", "joined", "parse", "parse_input", "same_json"]
+__all__ = [
+    "NotJSON",
+    "error_in",
+    "is_utf8",
+    "joined",
+    "key_twice",
+    "parse",
+    "parse_input",
+    "same_json",
+]
 
 _decode = msgspec.json.Decoder().decode
 
@@ -66,27 +75,35 @@ def parse_input(text: str) -> Any:
     Raises `NotJSON`, also where a key occurs twice: readers differ in which one they take.
     """
     value = parse(text, halves=False)
-    try:
-        json.loads(text, object_pairs_hook=_once)
-    except ValueError as why:
-        raise NotJSON(str(why)) from None
+    if twice := key_twice(text):
+        raise NotJSON(twice)
     return value
+
+
+def key_twice(data: bytes | str) -> str:
+    """Which key occurs twice in one object of some JSON, in words; "" where none does."""
+    try:
+        json.loads(data, object_pairs_hook=_once)
+    except NotJSON as why:
+        return str(why)
+    return ""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
-            raise ValueError(f"the key {key[:80]!r} occurs twice")
+            raise NotJSON(f"the key {key[:80]!r} occurs twice")
         seen.add(key)
 
 
 def same_json(a: str, b: str) -> bool:
-    """Whether two texts are the same JSON value."""
+    """Whether two texts are the same JSON value; true is not 1, and 1.0 is not 1."""
     try:
-        return bool(parse(a) == parse(b))
+        first, second = (json.dumps(parse(text), sort_keys=True) for text in (a, b))
     except NotJSON:
         return False
+    return first == second
 
 
 def is_utf8(data: bytes) -> bool:
