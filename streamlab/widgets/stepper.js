@@ -593,7 +593,9 @@ function render({ model, el }) {
     const view = viewAt(index, k), { step } = view, n = index.steps.length;
     for (const each of drawers) each.draw(view);
     put(place, `step ${count(k)} of ${count(n)}`);
-    put(here, `inject after ${count(k)}`);
+    let last = k; // a fault's place is a frame; the end and the gates are no frames
+    while (last > 0 && index.steps[last - 1].frame == null) last -= 1;
+    put(here, `inject after frame ${count(last ? index.steps[last - 1].frame : 0)}`);
     headline.className = `headline ${tone(step.state)}`;
     if (stateName.textContent !== step.state) stateSign.replaceChildren(icon(step.state));
     put(stateName, step.state ?? "");
