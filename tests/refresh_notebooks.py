@@ -48,6 +48,7 @@ def executed(notebook: NotebookNode, folder: Path = NOTEBOOKS) -> NotebookNode:
             kernel_name="python3",
             store_widget_state=False,
             record_timing=False,
+            coalesce_streams=True,  # in how many pieces a cell prints is chance
             resources={"metadata": {"path": str(folder)}},
         )
         return client.execute(env=kernel_environment(settings))
