@@ -20,13 +20,13 @@ import msgspec
 
 from streamlab.analysis.explain import why
 from streamlab.consumer.attempt import Attempt, Input, State, advance, observe
-from streamlab.consumer.consumer import Consumer
-from streamlab.consumer.gates import EFFECT, Policy, Verdict
+from streamlab.consumer.gates import EFFECT, Policy, Verdict, judge_turn, settle
 from streamlab.consumer.turn import EMPTY, Turn, reduce
 from streamlab.errors import UsageError
 from streamlab.streams import faults
 from streamlab.streams.recording import Recording
 from streamlab.wire.events import Event, TextDelta
+from streamlab.wire.reader import Reader
 from streamlab.wire.sse import Frame
 
 __all__ = ["Control", "Script", "Step", "Trace", "trace"]
@@ -219,29 +219,29 @@ def trace(script: Script | Recording) -> Trace:
         script = Script(script)
     tracer = _Tracer(script)
     steps = tuple(tracer.steps())
-    return Trace(script, tracer.consumer.reader.wire, steps)
+    return Trace(script, tracer.reader.wire, steps)
 
 
 class _Tracer:
-    """Drives a consumer frame by frame, and writes down what it did."""
+    """Takes the consumer's way event by event, and writes each step down."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
-        self.consumer = Consumer(script.recording.wire, script.policy)
+        self.reader = Reader(script.recording.wire)
         self.data = script.recording.data
         self.read_ends = list(accumulate(len(chunk.data) for chunk in script.recording.chunks))
         self.turn, self.attempt = EMPTY, Attempt()
-        self.n, self.at, self.frames = 0, 0, 0
+        self.n, self.at = 0, 0
 
     def steps(self) -> Iterator[Step]:
         """Every step, in order."""
         for t, data in self.script.recording.chunks:
-            for frame, events in self.consumer.feed(data, t):
+            late = self.reader.over_time(t) if t is not None else []
+            for frame, events in late + self.reader.feed(data):
                 yield self._frame_step(frame, events)
                 if frame is not None:
-                    self.frames = frame.number
                     yield from self._controls(frame.number)
-            if self.consumer.finished:
+            if self.reader.exceeded:
                 break
         yield from self._ending()
         yield from self._controls(None)
@@ -254,23 +254,23 @@ class _Tracer:
         return self._step("frame", frame.event or "data", events, end, frame, injected=injected)
 
     def _ending(self) -> Iterator[Step]:
-        recording, consumer = self.script.recording, self.consumer
+        recording, reader = self.script.recording, self.reader
         taken: list[Event] = []
-        for frame, events in consumer.reader.end(recording.ending, recording.end_t):
+        for frame, events in reader.end(recording.ending, recording.end_t):
             if frame is not None:
                 yield self._frame_step(frame, events)
                 yield from self._controls(frame.number)
             else:
                 taken += events
         end = len(self.data)
-        ending = consumer.reader.ending or recording.ending
+        ending = reader.ending or recording.ending
         yield self._step("end", ending, tuple(taken), end, t=recording.end_t)
         if self.attempt.state is State.MESSAGE_COMPLETE:
             yield self._gates()
 
     def _gates(self) -> Step:
-        before, self.consumer.turn, self.consumer.attempt = self.attempt, self.turn, self.attempt
-        self.attempt, verdicts = self.consumer.settle()
+        before, verdicts = self.attempt, judge_turn(self.turn, self.script.policy)
+        self.attempt = settle(before, self.turn, verdicts)
         return self._made("gates", "gates", (), before, self.turn, verdicts=verdicts)
 
     def _controls(self, after: int | None) -> Iterator[Step]:

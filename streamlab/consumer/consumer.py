@@ -73,14 +73,9 @@ class Consumer:
             self.last_words = self._take(self.reader.end(ending, t))
             self.ending = self.reader.ending
             if self.attempt.state is State.MESSAGE_COMPLETE:
-                self.settle()
+                self.verdicts = judge_turn(self.turn, self.policy)
+                self.attempt = settle(self.attempt, self.turn, self.verdicts)
         return self.attempt
-
-    def settle(self) -> tuple[Attempt, tuple[Verdict, ...]]:
-        """Ask the gates about a complete answer; return where that leads, and what each saw."""
-        self.verdicts = judge_turn(self.turn, self.policy)
-        self.attempt = settle(self.attempt, self.turn, self.verdicts)
-        return self.attempt, self.verdicts
 
     def cancel(self) -> Attempt:
         """Stop by our own wish, before anything was committed."""
