@@ -26,6 +26,13 @@ _HOME = {
     "EFFECT": "streamlab.consumer.gates",
     "Policy": "streamlab.consumer.gates",
     "policy_for": "streamlab.consumer.workitem",
+    "Envelope": "streamlab.consumer.delivery",
+    "Inbox": "streamlab.consumer.delivery",
+    "RecordingAdapter": "streamlab.consumer.commit",
+    "commit": "streamlab.consumer.commit",
+    "reconcile": "streamlab.consumer.commit",
+    "Conversation": "streamlab.consumer.conversation",
+    "objections": "streamlab.consumer.conversation",
     "Chunk": "streamlab.streams.recording",
     "Recording": "streamlab.streams.recording",
     "read": "streamlab.streams.recording",
@@ -33,7 +40,7 @@ _HOME = {
     "FaultServer": "streamlab.streams.server",
     "record": "streamlab.streams.live",
     "judge": "streamlab.analysis.judge",
-    "Script": "streamlab.analysis.trace",
+    "Script": "streamlab.streams.script",
     "trace": "streamlab.analysis.trace",
     "ask_sdk": "streamlab.study.sdk",
     "check": "streamlab.study.questions",
@@ -46,7 +53,11 @@ _HOME = {
 }
 
 #: Public names that are modules themselves.
-_MODULES = {"faults": "streamlab.streams.faults", "synth": "streamlab.streams.synth"}
+_MODULES = {
+    "faults": "streamlab.streams.faults",
+    "scenarios": "streamlab.streams.scenarios",
+    "synth": "streamlab.streams.synth",
+}
 
 __all__ = sorted({**_HOME, **_MODULES})
 

@@ -184,7 +184,8 @@ class _Showing:
 
     def _write_page(self, name: str, outcome: Outcome, kept: _Kept) -> None:
         """Write a page that steps through what was judged; the file is not read again."""
-        from streamlab.analysis.trace import Script, trace
+        from streamlab.analysis.trace import trace
+        from streamlab.streams.script import Script
         from streamlab.widgets.page import page
 
         if kept.exceeded:

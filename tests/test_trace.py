@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from streamlab.analysis.judge import judge
-from streamlab.analysis.trace import Script, Step, Trace, trace
+from streamlab.analysis.trace import Step, Trace, trace
 from streamlab.consumer.attempt import SAID, State
 from streamlab.consumer.gates import CHAT, GATES
 from streamlab.consumer.turn import EMPTY
 from streamlab.consumer.workitem import policy_for
 from streamlab.errors import UsageError
 from streamlab.streams.recording import Chunk, Recording
+from streamlab.streams.script import Script
 from tests.streams_for_tests import (
     CALL,
     PING,

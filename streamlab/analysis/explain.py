@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from streamlab.consumer.attempt import State
+from streamlab.consumer.delivery import Receipt
 from streamlab.wire import events as e
 
 if TYPE_CHECKING:
@@ -65,9 +66,28 @@ def _redeliver(step: Step) -> str:
 
 
 def _late(step: Step) -> str:
-    if step.attempt.terminal:
-        return f"{step.attempt.state} is final: a late callback is on record and revives nothing"
-    return "A callback for content that is past: it belongs to no open segment, so nothing changes"
+    state = step.attempt.state
+    if step.receipt is Receipt.FOREIGN:
+        return f"A late callback of an earlier attempt: it is on record, and {state} stays"
+    if step.receipt is Receipt.LATE:
+        return f"{state} is final: a late callback is on record and revives nothing"
+    return f"A late callback: what it says is known already, so {state} stays"
+
+
+def _commit(step: Step) -> str:
+    if step.attempt is step.attempt_before:
+        return f"{step.attempt.state} allows no commit: nothing is submitted"
+    return "The commit has begun: who may do this is asked again, then the effect is submitted"
+
+
+def _effect(step: Step) -> str:
+    return _sentence(step.attempt.why)
+
+
+def _reconcile(step: Step) -> str:
+    if step.attempt is step.attempt_before:
+        return f"{step.attempt.state} has no open outcome: there is nothing to ask"
+    return f"Asked, not submitted again. {_sentence(step.attempt.why)}"
 
 
 SAYS: dict[str, Callable[[Step], str]] = {
@@ -76,6 +96,9 @@ SAYS: dict[str, Callable[[Step], str]] = {
     "cancel": _cancel,
     "redeliver": _redeliver,
     "late": _late,
+    "commit": _commit,
+    "effect": _effect,
+    "reconcile": _reconcile,
 }
 
 

@@ -57,14 +57,15 @@ def judge(
     wire: str | None = None,
     bounds: Bounds = BOUNDS,
     watch: Watch | None = None,
+    attempt: str = "attempt-1",
 ) -> Outcome:
-    """Consume a recording to its end.
+    """Consume a recording to its end; a retry is given an `attempt` id of its own.
 
     Raises `WireError` where a file turns out not to be readable.
     """
     source = recording.header if isinstance(recording, RecordingFile) else recording
     chunks = recording if isinstance(recording, RecordingFile) else recording.chunks
-    consumer, meter = Consumer(wire or source.wire, policy, bounds), Meter()
+    consumer, meter = Consumer(wire or source.wire, policy, bounds, attempt), Meter()
     for chunk in chunks:
         reads = consumer.feed(chunk.data, chunk.t)
         meter.feed(chunk.t, reads)

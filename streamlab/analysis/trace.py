@@ -1,10 +1,9 @@
 """The trace: a script folded once from start to end, with every step kept.
 
-A *script* is a recording, and the control inputs that happen along it. Its methods break it on
-purpose; each gives a new script, and remembers the line of code that made it. `trace` takes the
-same way as the consumer's loop, frame by frame, and keeps for each step the bytes, the read, the
-frame, its events, the turn and the attempt before and after, and *why*. Steps are frozen and turns
-share what they have in common, so keeping them all costs little, and a view may move freely.
+`trace` takes the same way as the consumer's loop, frame by frame, and keeps for each step the
+bytes, the read, the frame, its events, the turn and the attempt before and after, and *why*. Steps
+are frozen and turns share what they have in common, so keeping them all costs little, and a view
+may move freely.
 
 Read next: `widgets/stepper.py`, which lets a learner move through one.
 """
@@ -12,7 +11,7 @@ Read next: `widgets/stepper.py`, which lets a learner move through one.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
@@ -20,124 +19,19 @@ import msgspec
 
 from streamlab.analysis.explain import why
 from streamlab.consumer.attempt import Attempt, Input, State, advance, observe
-from streamlab.consumer.gates import EFFECT, Policy, Verdict, judge_turn, settle
+from streamlab.consumer.commit import RecordingAdapter, begin, perform, reconcile
+from streamlab.consumer.delivery import Envelope, Receipt, receive
+from streamlab.consumer.gates import Verdict, judge_turn, proposals, settle
 from streamlab.consumer.turn import EMPTY, Turn, reduce
-from streamlab.errors import UsageError
-from streamlab.streams import faults
 from streamlab.streams.recording import Recording
-from streamlab.wire.events import Event, TextDelta
+from streamlab.streams.script import Control, Script
+from streamlab.wire.events import Event, MessageCompleted
 from streamlab.wire.reader import Reader
 from streamlab.wire.sse import Frame
 
-__all__ = ["Control", "Script", "Step", "Trace", "trace"]
+__all__ = ["Step", "Trace", "trace"]
 
 replace = msgspec.structs.replace
-
-
-class Control(msgspec.Struct, frozen=True):
-    """Something that happens to an attempt beside its stream."""
-
-    action: str  #: "cancel", "redeliver", "late"
-    after: int | None = None  #: frame number; None: after everything
-    frame: int | None = None  #: which frame is delivered again
-
-
-class Script(msgspec.Struct, frozen=True):
-    """A recording and what happens along it; each method gives a new script."""
-
-    recording: Recording
-    controls: tuple[Control, ...] = ()
-    policy: Policy = EFFECT
-    prompt: str = "…"  #: the user's message, for the view of what the conversation keeps
-    code: str = "script"
-    injected: frozenset[int] = frozenset()  #: numbers of the frames that a fault put in
-    before: Script | None = None  #: the script without the last change
-
-    def disconnect(self, after: int, ending: str = "eof") -> Script:
-        """Let the transport stop after a frame: "eof", "cut", "reset" or "timeout"."""
-        return self._broken(faults.disconnect, after=after, ending=ending)
-
-    def cancel(self, after: int | None = None) -> Script:
-        """Cancel after a frame; without one, after everything."""
-        call = f"cancel(after={after})" if after is not None else "cancel()"
-        if after is None:
-            return self._controlled(call, Control("cancel"))
-        cut = faults.disconnect(self.recording, after, "cancelled")
-        return self._changed(call, cut)
-
-    def error(self, after: int, type: str = "overloaded_error") -> Script:
-        """Let the provider report an error, after HTTP has long said 200."""
-        return self._broken(faults.error, after=after, type=type)
-
-    def token_limit(self, after: int) -> Script:
-        """Let the answer run into its token limit: a whole sequence, cut short by `max_tokens`."""
-        return self._broken(faults.token_limit, after=after)
-
-    def unknown(self, after: int) -> Script:
-        """Let an event come that is not known here."""
-        return self._broken(faults.unknown, after=after)
-
-    def skip(self, frame: int) -> Script:
-        """Lose a frame."""
-        return self._broken(faults.skip, frame=frame)
-
-    def insert(self, after: int, frame: bytes) -> Script:
-        """Put a frame in, given as the bytes of its block."""
-        return self._broken(faults.insert, after=after, frame=frame)
-
-    def redeliver(self, frame: int, after: int | None = None) -> Script:
-        """Hand the consumer one frame's envelope again, under the same delivery identity."""
-        place = frame if after is None else after
-        call = f"redeliver(frame={frame}" + (")" if after is None else f", after={after})")
-        self._check(frame, place)
-        return self._controlled(call, Control("redeliver", place, frame))
-
-    def late(self, after: int | None = None) -> Script:
-        """Let a callback come that belongs to content long past; without a place, after the end."""
-        call = "late()" if after is None else f"late(after={after})"
-        if after is not None:
-            self._check(after)
-        return self._controlled(call, Control("late", after))
-
-    @property
-    def frames(self) -> int:
-        """How many frames the recording has."""
-        return len(faults.frames(self.recording))
-
-    def _check(self, *numbers: int) -> None:
-        for number in numbers:
-            if not 0 < number <= self.frames:
-                raise UsageError(f"frame {number}: this script has frames 1 to {self.frames}")
-
-    def _broken(self, fault: Callable[..., Recording], **given: Any) -> Script:
-        words = ", ".join(f"{name}={value!r}" for name, value in given.items())
-        return self._changed(f"{fault.__name__}({words})", fault(self.recording, **given))
-
-    def _changed(self, call: str, recording: Recording) -> Script:
-        marks = _injected(self, recording)
-        return self._next(call, recording=recording, injected=marks)
-
-    def _controlled(self, call: str, control: Control) -> Script:
-        return self._next(call, controls=(*self.controls, control))
-
-    def _next(self, call: str, **changes: Any) -> Script:
-        return replace(self, code=f"{self.code}.{call}", before=self, **changes)
-
-
-def _injected(script: Script, recording: Recording) -> frozenset[int]:
-    """Which frames of the new recording a fault put in: those that the old one has not."""
-    old = [f.data for f in faults.frames(script.recording)]
-    new = [f.data for f in faults.frames(recording)]
-    same = next(
-        (n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b),
-        min(len(old), len(new)),
-    )
-    tail = 0
-    while tail < min(len(old), len(new)) - same and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    kept = {n for n in script.injected if n <= same}
-    moved = {n + len(new) - len(old) for n in script.injected if n > len(old) - tail}
-    return frozenset(kept | moved | set(range(same + 1, len(new) - tail + 1)))
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -160,6 +54,7 @@ class Step(msgspec.Struct, frozen=True):
     t: float | None = None  #: seconds since the request was sent
     injected: bool = False
     verdicts: tuple[Verdict, ...] = ()
+    receipt: Receipt | None = None  #: of an envelope that was handed over beside the stream
 
 
 class Trace(msgspec.Struct, frozen=True):
@@ -232,6 +127,8 @@ class _Tracer:
         self.read_ends = list(accumulate(len(chunk.data) for chunk in script.recording.chunks))
         self.turn, self.attempt = EMPTY, Attempt()
         self.n, self.at = 0, 0
+        self.delivered: set[str] = set()  #: deliveries that were handled
+        self.effects = RecordingAdapter()
 
     def steps(self) -> Iterator[Step]:
         """Every step, in order."""
@@ -251,6 +148,7 @@ class _Tracer:
             return self._step("bound", "bound", events, len(self.data))
         end = frame.end + (self.data[frame.end - 1 : frame.end + 1] == b"\r\n")
         injected = frame.number in self.script.injected
+        self.delivered.add(f"frame {frame.number}")
         return self._step("frame", frame.event or "data", events, end, frame, injected=injected)
 
     def _ending(self) -> Iterator[Step]:
@@ -276,20 +174,51 @@ class _Tracer:
     def _controls(self, after: int | None) -> Iterator[Step]:
         for control in self.script.controls:
             if control.after == after:
-                yield self._control(control)
+                yield from CONTROLS[control.action](self, control)
 
-    def _control(self, control: Control) -> Step:
+    def _cancel(self, control: Control) -> Iterator[Step]:
         before = self.attempt
-        events: tuple[Event, ...] = ()
-        if control.action == "cancel":
-            text = "we cancelled it before anything was committed"
-            self.attempt = advance(self.attempt, Input.CANCEL, text)
-        elif control.action == "late":
-            events = (TextDelta("0", "a callback that comes too late"),)
-            if not self.attempt.terminal:
-                self.attempt = observe(self.attempt, events[0])
-        name = f"frame {control.frame}" if control.frame is not None else control.action
-        return self._made(control.action, name, events, before, self.turn, injected=True)
+        text = "we cancelled it before anything was committed"
+        self.attempt = advance(before, Input.CANCEL, text)
+        yield self._made("cancel", "cancel", (), before, self.turn, injected=True)
+
+    def _redeliver(self, control: Control) -> Iterator[Step]:
+        name = f"frame {control.frame}"
+        yield self._deliver("redeliver", name, Envelope(self.attempt.id, name))
+
+    def _late(self, control: Control) -> Iterator[Step]:
+        """A completion callback; while the attempt is under way it can only be an older one's."""
+        whose = self.attempt.id if control.after is None else OLDER
+        envelope = Envelope(whose, "completion callback", (MessageCompleted(self.reader.frames),))
+        yield self._deliver("late", "late", envelope)
+
+    def _deliver(self, kind: str, name: str, envelope: Envelope) -> Step:
+        turn_before, before = self.turn, self.attempt
+        receipt = receive(envelope, before, self.delivered)
+        self.delivered.add(envelope.delivery)
+        if receipt is Receipt.NEW:
+            for event in envelope.events:
+                self.turn = reduce(self.turn, event)
+                self.attempt = observe(self.attempt, event)
+        more: dict[str, Any] = {"injected": True, "receipt": receipt}
+        return self._made(kind, name, envelope.events, before, turn_before, **more)
+
+    def _commit(self, control: Control) -> Iterator[Step]:
+        before, ready = self.attempt, proposals(self.turn)
+        if control.lost:
+            self.effects.lose_next()
+        self.attempt = begin(before)
+        yield self._made("commit", "commit", (), before, self.turn, injected=True)
+        if self.attempt is not before:
+            before = self.attempt
+            authorise = self.script.policy.authorise
+            self.attempt = perform(before, ready, self.effects, authorise)
+            yield self._made("effect", "effect", (), before, self.turn, injected=True)
+
+    def _reconcile(self, control: Control) -> Iterator[Step]:
+        before = self.attempt
+        self.attempt = reconcile(before, self.effects)
+        yield self._made("reconcile", "reconcile", (), before, self.turn, injected=True)
 
     def _step(
         self,
@@ -343,3 +272,16 @@ class _Tracer:
             **more,
         )
         return replace(step, why=why(step))
+
+
+#: The id of an attempt before this one: it was given up, and a retry made this one.
+OLDER = "attempt-0"
+
+#: A control's action -> the steps that it makes.
+CONTROLS = {
+    "cancel": _Tracer._cancel,
+    "redeliver": _Tracer._redeliver,
+    "late": _Tracer._late,
+    "commit": _Tracer._commit,
+    "reconcile": _Tracer._reconcile,
+}

@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from streamlab.consumer.attempt import State
+from streamlab.consumer.conversation import KEPT
 from streamlab.consumer.gates import GATES
 from streamlab.consumer.turn import Segment, Turn
 from streamlab.streams.recording import Chunk
@@ -23,9 +24,6 @@ __all__ = ["trace_json"]
 
 #: Longest raw frame and longest shown value, in characters; what is longer says how long it is.
 MAX_RAW, MAX_VALUE = 4000, 120
-
-#: States in which the conversation has taken the turn.
-KEPT = (State.MESSAGE_COMPLETE, State.VALIDATED_PROPOSAL, State.COMMITTING, State.COMMITTED)
 
 
 def trace_json(trace: Trace, title: str = "") -> dict[str, Any]:

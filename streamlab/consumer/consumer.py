@@ -36,12 +36,16 @@ class Consumer:
     """
 
     def __init__(
-        self, wire: str | None = None, policy: Policy = EFFECT, bounds: Bounds = BOUNDS
+        self,
+        wire: str | None = None,
+        policy: Policy = EFFECT,
+        bounds: Bounds = BOUNDS,
+        attempt: str = "attempt-1",
     ) -> None:
         self.reader = Reader(wire, bounds)
         self.policy = policy
         self.turn: Turn = EMPTY
-        self.attempt: Attempt = Attempt()
+        self.attempt = Attempt(id=attempt)
         self.ending: str | None = None
         self.verdicts: tuple[Verdict, ...] = ()
         self.last_words: list[Read] = []  #: what the end itself left to report

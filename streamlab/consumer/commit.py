@@ -1,0 +1,119 @@
+"""The commit: the separate, trusted transition from a proposal to an effect.
+
+    VALIDATED_PROPOSAL ──commit──▶ COMMITTING ──its outcome──▶ COMMITTED or ABORTED
+                                       └──no answer──▶ RECONCILING ──ask──▶ COMMITTED or ABORTED
+
+Where effects are kept is somebody else's business: an `Effects` is given a key, the attempt's id,
+and keeps one record a key, however often it is asked. So a doubt is never a reason to submit again:
+`reconcile` only asks. `RecordingAdapter` keeps its records in memory, and every submission too, so
+a test can count them.
+
+Read next: `conversation.py`, for what is kept of an answer; `attempt.py`, for the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from streamlab.consumer.attempt import Attempt, Input, State, advance
+from streamlab.consumer.gates import Proposal
+
+__all__ = ["Effects", "Record", "RecordingAdapter", "begin", "commit", "perform", "reconcile"]
+
+Proposals = tuple[Proposal, ...]
+
+
+class Record(msgspec.Struct, frozen=True):
+    """That an effect has happened: what the word COMMITTED stands on."""
+
+    key: str
+    proposals: Proposals
+
+
+class Effects(Protocol):
+    """Whoever makes effects happen. Both raise `OSError` where no answer comes back."""
+
+    def submit(self, key: str, proposals: Proposals) -> Record:
+        """Make the effect happen, once for each key; a second time gives the first record."""
+
+    def find(self, key: str) -> Record | None:
+        """The record of a key, if its effect has happened."""
+
+
+class RecordingAdapter:
+    """Effects in memory, with a list of every submission."""
+
+    def __init__(self) -> None:
+        self.submissions: list[str] = []  #: the key of every one, repeated ones too
+        self.records: dict[str, Record] = {}
+        self._loses = False
+
+    def lose_next(self) -> None:
+        """Lose the next answer on its way back: the effect happens, and the caller can't know."""
+        self._loses = True
+
+    def submit(self, key: str, proposals: Proposals) -> Record:
+        """See `Effects`."""
+        self.submissions.append(key)
+        record = self.records.setdefault(key, Record(key, proposals))
+        if self._loses:
+            self._loses = False
+            raise ConnectionResetError("the connection was lost before the answer came")
+        return record
+
+    def find(self, key: str) -> Record | None:
+        """See `Effects`."""
+        return self.records.get(key)
+
+
+def commit(
+    attempt: Attempt,
+    proposals: Proposals,
+    effects: Effects,
+    authorise: Callable[[Proposal], str] | None = None,
+) -> Attempt:
+    """Make a proposal's effect happen; in any other state the attempt stays as it is.
+
+    `authorise` is the policy's own and is asked again, because much may have changed since review.
+    """
+    return perform(begin(attempt), proposals, effects, authorise)
+
+
+def begin(attempt: Attempt) -> Attempt:
+    """Start the transition. From here on a cancellation comes too late."""
+    return advance(attempt, Input.COMMIT, "the commit has begun")
+
+
+def perform(
+    attempt: Attempt,
+    proposals: Proposals,
+    effects: Effects,
+    authorise: Callable[[Proposal], str] | None = None,
+) -> Attempt:
+    """Submit the effect of an attempt that is COMMITTING, and say what came of it."""
+    if attempt.state is not State.COMMITTING:
+        return attempt
+    objection = next(filter(None, map(authorise, proposals)), "") if authorise else ""
+    if objection:
+        return advance(attempt, Input.EFFECT_REFUSED, f"no longer authorised: {objection}")
+    try:
+        record = effects.submit(attempt.id, proposals)
+    except OSError as why:
+        return advance(attempt, Input.EFFECT_UNKNOWN, f"no answer: {why}; it may have happened")
+    return advance(attempt, Input.EFFECT_RECORDED, f"the effect is on record as {record.key}")
+
+
+def reconcile(attempt: Attempt, effects: Effects) -> Attempt:
+    """Ask for the record of an effect whose outcome is unknown. Nothing is submitted."""
+    if attempt.state is not State.RECONCILING:
+        return attempt
+    try:
+        record = effects.find(attempt.id)
+    except OSError:
+        return attempt  # still unknown: ask again later
+    if record is None:
+        return advance(attempt, Input.EFFECT_REFUSED, "there is no record: it did not happen")
+    return advance(attempt, Input.EFFECT_RECORDED, f"found on record as {record.key}")
