@@ -32,6 +32,8 @@ class Silent:
     def find(self, key: str) -> Record | None:
         raise TimeoutError("no answer in time")
 
+    close = find
+
 
 def test_a_proposal_that_was_judged_can_be_committed() -> None:
     outcome, effects = judge(synth.change_label()), RecordingAdapter()
@@ -92,6 +94,15 @@ def test_a_doubt_stays_one_while_nobody_answers() -> None:
     doubt = commit(READY, PROPOSALS, Silent())
     assert doubt.state is State.RECONCILING
     assert reconcile(doubt, Silent()) is doubt
+
+
+def test_what_is_still_on_its_way_when_it_is_given_up_never_happens() -> None:
+    effects = RecordingAdapter()
+    assert reconcile(Attempt(State.RECONCILING, id="attempt-7"), effects).state is State.ABORTED
+    late = commit(READY, PROPOSALS, effects)
+    assert late.state is State.RECONCILING
+    assert reconcile(late, effects).state is State.ABORTED
+    assert effects.records == {} and effects.find("attempt-7") is None
 
 
 @pytest.mark.parametrize("state", [s for s in State if s is not State.RECONCILING], ids=str)

@@ -40,7 +40,10 @@ class Effects(Protocol):
         """Make the effect happen, once for each key; a second time gives the first record."""
 
     def find(self, key: str) -> Record | None:
-        """The record of a key, if its effect has happened."""
+        """The record of a key, if its effect has happened so far."""
+
+    def close(self, key: str) -> Record | None:
+        """The record of a key, or None and never one: what is still under way is refused."""
 
 
 class RecordingAdapter:
@@ -49,6 +52,7 @@ class RecordingAdapter:
     def __init__(self) -> None:
         self.submissions: list[str] = []  #: the key of every one, repeated ones too
         self.records: dict[str, Record] = {}
+        self._closed: set[str] = set()
         self._loses = False
 
     def lose_next(self) -> None:
@@ -58,6 +62,8 @@ class RecordingAdapter:
     def submit(self, key: str, proposals: Proposals) -> Record:
         """See `Effects`."""
         self.submissions.append(key)
+        if key in self._closed:
+            raise PermissionError(f"{key} is closed: it was given up before this came")
         record = self.records.setdefault(key, Record(key, proposals))
         if self._loses:
             self._loses = False
@@ -66,6 +72,12 @@ class RecordingAdapter:
 
     def find(self, key: str) -> Record | None:
         """See `Effects`."""
+        return self.records.get(key)
+
+    def close(self, key: str) -> Record | None:
+        """See `Effects`."""
+        if key not in self.records:
+            self._closed.add(key)
         return self.records.get(key)
 
 
@@ -107,11 +119,15 @@ def perform(
 
 
 def reconcile(attempt: Attempt, effects: Effects) -> Attempt:
-    """Ask for the record of an effect whose outcome is unknown. Nothing is submitted."""
+    """Ask for the record of an effect whose outcome is unknown. Nothing is submitted.
+
+    Where there is none, its key is closed: a submission that is still on its way somewhere would
+    else happen after we said that it had not.
+    """
     if attempt.state is not State.RECONCILING:
         return attempt
     try:
-        record = effects.find(attempt.id)
+        record = effects.close(attempt.id)
     except OSError:
         return attempt  # still unknown: ask again later
     if record is None:
