@@ -68,15 +68,13 @@ def printed(cell: NotebookNode) -> list[str]:
 
 
 def calls(cell: NotebookNode) -> list[tuple[str, str]]:
-    """(function, first argument) of every call whose first argument is a text."""
+    """(function, argument) for every argument of a call that is a text."""
     return [
-        (node.func.id, node.args[0].value)
+        (node.func.id, argument.value)
         for node in ast.walk(ast.parse(cell.source))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.args
-        and isinstance(node.args[0], ast.Constant)
-        and isinstance(node.args[0].value, str)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        for argument in node.args
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
     ]
 
 
@@ -206,7 +204,8 @@ def test_a_lesson_has_its_parts(path: Path) -> None:
     assert 2 <= len(re.findall(r"(?m)^- ", first)) <= 3
     used = [call for cell in cells for call in calls(cell)]
     predicted = [id for name, id in used if name == "predict"]
-    assert 3 <= len(predicted) <= 5
+    stops = [cell for cell in cells if any(name == "predict" for name, _ in calls(cell))]
+    assert 3 <= len(stops) <= 5, "where the learner stops to guess"
     assert predicted == [id for name, id in used if name == "reveal"], "each guess is answered"
     assert ("check", f"{number}-ex") in used
     assert ("summary", number) in used
@@ -217,12 +216,25 @@ def test_a_lesson_has_its_parts(path: Path) -> None:
     assert read_next and (ROOT / read_next[1]).is_file()
 
 
+#: A view -> how the cell after it does the same in code.
+VIEWS = {
+    r"\bStepper\(": r"\btrace\(",
+    r"\bBoundaryExplorer\(": r"\b(?:failing|splits|table|verdicts)\(",
+    r"\bGuardBoard\(": r"\bwithout\(",
+}
+
+
 @each_notebook
 def test_a_view_is_followed_by_the_same_in_code(path: Path) -> None:
     sources = [cell.source for cell in code_cells(path)]
-    views = [place for place, source in enumerate(sources) if "Stepper(" in source]
+    views = [
+        (place, code)
+        for place, source in enumerate(sources)
+        for view, code in VIEWS.items()
+        if re.search(view, source)
+    ]
     assert views
-    assert all("trace(" in sources[place + 1] for place in views)
+    assert all(re.search(code, sources[place + 1]) for place, code in views)
 
 
 @each_notebook

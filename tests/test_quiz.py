@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import traitlets
@@ -144,6 +145,35 @@ def test_text_cannot_become_markup() -> None:
     assert quiz._html('<img src=x onerror="1"> `<b>`') == (
         "&lt;img src=x onerror=&quot;1&quot;&gt; <code>&lt;b&gt;</code>"
     )
+
+
+# --- Several at a time ----------------------------------------------------------------------------
+
+
+def test_several_questions_stand_under_each_other_and_each_keeps_its_own_guess() -> None:
+    group = predict(ID, "00-loop")
+    first, second = group.children
+    pick(second, 0)
+    assert GUESSES == {"00-loop": 0}
+    data, _ = group._repr_mimebundle_()
+    assert data.keys() == {"text/plain", "text/html", LIVE}
+    assert data["text/plain"] == f"{first!r}\n\n{second!r}"
+    assert data["text/html"].count("<b>Predict</b>") == 2
+
+
+def test_several_are_revealed_at_once_each_about_its_own_guess() -> None:
+    first, second = predict(ID, "00-loop").children
+    pick(first, WRONG)
+    told = reveal(ID, "00-loop")
+    assert first.revealed and second.revealed
+    assert repr(told) == f"{reveal(ID)!r}\n\n{reveal('00-loop')!r}"
+    assert told._repr_html_().count("<details open>") == 1
+
+
+@pytest.mark.parametrize("ask", [predict, reveal], ids=["predict", "reveal"])
+def test_one_wrong_name_among_several_is_refused(ask: Any) -> None:
+    with pytest.raises(UsageError, match="no question '00-none'"):
+        ask(ID, "00-none")
 
 
 # --- The summary ----------------------------------------------------------------------------------

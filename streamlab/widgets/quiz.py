@@ -18,12 +18,13 @@ from typing import Any
 
 import anywidget
 import traitlets
+from ipywidgets import VBox
 
 from streamlab.errors import UsageError
 from streamlab.study.questions import GUESSES, QUESTIONS, question
 from streamlab.study.tasks import Option, Question
 
-__all__ = ["Predict", "Reveal", "predict", "reveal", "summary"]
+__all__ = ["Predict", "Predicts", "Reveal", "Reveals", "predict", "reveal", "summary"]
 
 HERE = Path(__file__).parent
 
@@ -37,17 +38,19 @@ BOX = "max-width: 760px; border-left: 3px solid #8888; padding-left: 16px; margi
 SHOWN: dict[str, Predict] = {}
 
 
-def predict(id: str) -> Predict:
-    """Show a question; the learner's guess is kept in `GUESSES`."""
-    return Predict(question(id))
+def predict(*ids: str) -> Predict | Predicts:
+    """Show a question, or several under each other; each guess is kept in `GUESSES`."""
+    asked = [Predict(question(id)) for id in ids]
+    return asked[0] if len(asked) == 1 else Predicts(asked)
 
 
-def reveal(id: str) -> Reveal:
+def reveal(*ids: str) -> Reveal | Reveals:
     """Say which option is right, and why each of the others tempts."""
-    asked = question(id)
-    if id in SHOWN:
-        SHOWN[id].revealed = True
-    return Reveal(asked, GUESSES.get(id))
+    for id in ids:
+        if id in SHOWN:
+            SHOWN[id].revealed = True
+    told = [Reveal(question(id), GUESSES.get(id)) for id in ids]
+    return told[0] if len(told) == 1 else Reveals(told)
 
 
 def summary(lesson: str) -> None:
@@ -118,6 +121,19 @@ class Predict(anywidget.AnyWidget):
         return data, metadata
 
 
+class Predicts(VBox):  # type: ignore[misc]
+    """Several questions under each other."""
+
+    def __repr__(self) -> str:
+        return "\n\n".join(map(repr, self.children))
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        shown = super()._repr_mimebundle_(**kwargs)
+        bundles = (child._repr_mimebundle_()[0] for child in self.children)
+        html = "".join(bundle["text/html"] for bundle in bundles)
+        return {**shown, "text/plain": repr(self), "text/html": html}, {}
+
+
 class Reveal:
     """What is said when the notebook shows what is so: first about the learner's own guess."""
 
@@ -156,6 +172,19 @@ class Reveal:
         shut = "" if self.guessed is None else " open"  # who has not guessed yet may still want to
         answer = f"<details{shut}><summary>The answer</summary>{said}{more}</details>"
         return f'<div style="{BOX}">{answer}</div>'
+
+
+class Reveals:
+    """What is said of several questions."""
+
+    def __init__(self, told: list[Reveal]) -> None:
+        self.told = told
+
+    def __repr__(self) -> str:
+        return "\n\n".join(map(repr, self.told))
+
+    def _repr_html_(self) -> str:
+        return "".join(each._repr_html_() for each in self.told)
 
 
 def _indented(text: str) -> str:
