@@ -1,0 +1,91 @@
+"""Lesson 03 as a learner meets it: in a real JupyterLab, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.lab import PATIENCE, Lab, Notebook
+from tests.refresh_notebooks import NOTEBOOKS, kernel_environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Locator
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=PATIENCE * 1000)
+
+LESSON = "03-assembling.ipynb"
+#: Run one cell by its id, and show it; gives its place.
+RUN = """
+async id => {
+  const notebook = jupyterapp.shell.currentWidget.content;
+  const place = notebook.widgets.findIndex(cell => cell.model.id === id);
+  notebook.activeCellIndex = place;
+  notebook.deselectAll();
+  await notebook.scrollToItem(place);
+  await jupyterapp.commands.execute('notebook:run-cell');
+  return place;
+}
+"""
+#: Write the learner's answer in place of the stub's, or of another answer.
+ANSWER = r"""
+line => {
+  const widgets = jupyterapp.shell.currentWidget.content.widgets;
+  const shared = widgets.find(cell => cell.model.id === 'exercise-stub').model.sharedModel;
+  shared.setSource(shared.getSource().replace(/^ {4}.*$/m, '    ' + line));
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with pytest.MonkeyPatch.context() as patch:
+        environment = kernel_environment(str(tmp_path_factory.mktemp("ipython")))
+        patch.setenv("PYTHONPATH", environment["PYTHONPATH"])
+        with Lab(NOTEBOOKS) as running:
+            yield running
+
+
+def run(notebook: Notebook, *ids: str) -> Locator:
+    """Run some cells, one after the other; what the last one put out."""
+    for id in ids:
+        place = notebook.page.evaluate(RUN, id)
+        notebook.wait_until_idle()
+    cell = notebook.page.locator(f'.jp-Cell[data-windowed-list-index="{place}"]')
+    return cell.locator(".jp-OutputArea")
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_bars_of_two_calls_overlap_and_each_keeps_its_input(
+    lab: Lab, browser: Browser, theme: str, tmp_path: Path
+) -> None:
+    with lab.open(browser, LESSON, theme) as notebook:
+        output = run(notebook, "imports", "tidy", "naive-code", "calls", "stepper")
+        view = output.locator(".sl-stepper")
+        view.click(position={"x": 5, "y": 5})
+        for _ in range(14):
+            notebook.page.keyboard.press("ArrowRight")
+        expect(view).to_contain_text("step 15 of 26")
+        expect(view).to_contain_text("9 more characters of JSON")
+        notebook.screenshot(tmp_path / f"stepper-{theme}.png")
+        table = run(notebook, "fragments").locator("table")
+        expect(table.locator("tr")).to_have_count(6)
+        expect(table.locator("td", has_text="another value")).to_have_count(2)
+        notebook.screenshot(tmp_path / f"table-{theme}.png")
+        assert notebook.errors == []
+
+
+def test_a_wrong_and_a_right_assembler_are_told_apart(lab: Lab, browser: Browser) -> None:
+    right = "from streamlab.study.assembling import assemble as a; return a(events)"
+    with lab.open(browser, LESSON) as notebook:
+        run(notebook, "imports")
+        notebook.page.evaluate(ANSWER, "return {0: 'Hello!'}")
+        expect(run(notebook, "exercise-stub")).to_contain_text("a sentence and a call")
+        notebook.page.evaluate(ANSWER, right)
+        expect(run(notebook, "exercise-stub")).to_contain_text("03-ex: right in all 11 cases.")
+        assert notebook.errors == []
