@@ -173,6 +173,13 @@ def _add_show(parser: Parser) -> None:
 def _add_serve(parser: Parser) -> None:
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE", help="recordings; without any, the built-in ones")
+    add(
+        "--scenario",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a stream that has a name (repeatable); `all` of them, or `list` them and stop",
+    )
     add("--port", type=_port, default=8765, help="0 takes a free one (default: 8765)")
     add("--pace", default="1x", help="1x as recorded, 10x, 0.05s from frame to frame, max (1x)")
     add("--after", type=_size, metavar="N", help="stop after frame N, with the --ending (eof)")
@@ -246,8 +253,11 @@ are findings and some unreadable, the status is 2.""",
   streamlab serve
   streamlab serve fixtures/claude/change_label.sse --after 14 --ending eof
   streamlab serve pay.stream.jsonl --ending reset --pace 10x
+  streamlab serve --scenario list
+  streamlab serve --scenario cut_inside_tool_json --scenario refusal
 --after counts frames from 1, as `streamlab show` does; with --error, the error event comes next.
-One recording answers every request; of several, the model's name picks one. Ctrl-C stops it.""",
+One recording answers every request; of several, the model's name picks one. Of a scenario, its
+stream is served; what else happens in it (a cancellation, a commit) is yours. Ctrl-C stops it.""",
     ),
     "record": (
         "keep a live stream, chunk by chunk with times, through the real SDK",

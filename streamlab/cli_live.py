@@ -12,7 +12,9 @@ import itertools
 import os
 import signal
 import sys
+import textwrap
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,9 @@ BUILT_IN = (
     *("greeting", "six_events"),
 )
 
+#: How a list of names is broken into lines: between names only.
+WHOLE_NAMES: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+
 #: Words of `--pace` that are no number of times or seconds.
 AT_ONCE = "max"
 
@@ -38,6 +43,9 @@ AT_ONCE = "max"
 
 def serve(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C, and say a line about every request."""
+    if "list" in options.scenario:
+        print("\n".join(_scenarios()))
+        return 0
     from streamlab.streams.server import FaultServer, Served
 
     answers = _answers(options)
@@ -59,9 +67,12 @@ def serve(options: argparse.Namespace) -> int:
 def _answers(options: argparse.Namespace) -> Any:
     """What to answer with: an HTTP error, one recording, or one for each model's name."""
     if options.status is not None:
-        if options.after is not None:
-            raise UsageError("--status answers before any stream, so there is no --after")
+        if options.after is not None or options.scenario:
+            unused = "--scenario" if options.scenario else "--after"
+            raise UsageError(f"--status answers before any stream, so there is no {unused}")
         return options.status
+    if options.scenario:
+        return _one_or_named(_played(options))
     if not options.files:
         from streamlab.streams import synth
 
@@ -72,7 +83,34 @@ def _answers(options: argparse.Namespace) -> Any:
         if name in named:
             raise UsageError(f"{file}: there is another recording called {name!r}")
         named[name] = _stopped(read(file), file, options)
+    return _one_or_named(named)
+
+
+def _one_or_named(named: dict[str, Recording]) -> Any:
+    """A single recording answers whatever model is asked for."""
     return named if len(named) > 1 else next(iter(named.values()))
+
+
+def _played(options: argparse.Namespace) -> dict[str, Recording]:
+    """The streams of the scenarios that were asked for, by name."""
+    from streamlab.streams.scenarios import SCENARIOS, named
+
+    if options.files:
+        raise UsageError("files and --scenario: give one of them")
+    names = list(SCENARIOS) if "all" in options.scenario else options.scenario
+    try:
+        found = {name: named(name).recording for name in names}
+    except UsageError as why:
+        raise UsageError(f"{why} (see --scenario list)") from None
+    return {name: _stopped(recording, name, options) for name, recording in found.items()}
+
+
+def _scenarios() -> Iterator[str]:
+    """A line for each scenario: its name, and its sentence."""
+    from streamlab.streams.scenarios import SCENARIOS
+
+    wide = max(map(len, SCENARIOS))
+    return (f"{scenario.name:<{wide}}  {scenario.says}" for scenario in SCENARIOS.values())
 
 
 def _stopped(recording: Recording, name: str, options: argparse.Namespace) -> Recording:
@@ -105,7 +143,8 @@ def _greeting(url: str, models: list[str]) -> str:
     ask = f'model="{model}", max_tokens=99, messages=[{{"role": "user", "content": "Hi"}}]'
     lines = [f"streamlab: fault server on {url} (Ctrl-C stops it)"]
     if models:
-        lines.append(f"models: {', '.join(map(visible, models))}")
+        listed = f"models: {', '.join(map(visible, models))}"
+        lines += textwrap.wrap(listed, 100, subsequent_indent="  ", **WHOLE_NAMES)
     lines += [
         "",
         f'from anthropic import Anthropic; client = Anthropic(base_url="{url}", api_key="none")',

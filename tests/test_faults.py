@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -209,6 +210,12 @@ OUT_OF_RANGE: dict[str, tuple[Callable[[Recording], Recording], str]] = {
     "flip": (lambda r: faults.flip(r, 8 * len(r.data)), "has bits 0 to"),
     "drop_newline": (lambda r: faults.drop_newline(r, 61), "has lines 1 to 60"),
     "delta_after_stop": (lambda r: faults.delta_after_stop(r, 2), "no block of this number"),
+    "delta_after_stop too early": (
+        lambda r: faults.delta_after_stop(r, 1, after=17),
+        "after=17: block 1 stops only with frame 18",
+    ),
+    "cut that keeps all": (lambda r: faults.cut(r, 19, True, kept=99), "frame 20 it can be 1 to"),
+    "cut that keeps nothing": (lambda r: faults.cut(r, 19, True, kept=0), "kept=0: of frame 20"),
     "index_gap": (lambda r: faults.index_gap(r, 2), "no block of this number"),
     "another wire": (
         lambda r: faults.error(msgspec.structs.replace(r, wire="gemini"), 3),
@@ -270,6 +277,117 @@ def test_on_a_hostile_recording_a_fault_works_or_says_why_not(
             judge(fault.apply(source, seed))
         except UsageError as why:
             assert str(why)
+
+
+# --- The place in view ----------------------------------------------------------------------------
+
+
+def ends_of(fault: Fault, source: Recording, after: int) -> str | None:
+    """Where the attempt ends with the fault just after a frame; None: it has no place there."""
+    try:
+        broken = fault.function(source, **fault.here(source, after))
+    except UsageError as why:
+        assert re.fullmatch(r"[a-z][^\n]{20,200}[^.]", str(why))
+        return None
+    with_fault, without = judge(broken).state, judge(source).state
+    return SAME if with_fault is without else with_fault.value
+
+
+@each_fault
+@each_lesson
+def test_beside_any_frame_a_fault_ends_as_declared_or_says_why_it_cannot_be(
+    source: Recording, fault: Fault
+) -> None:
+    places = range(len(faults.frames(source)) + 1)
+    ends = [ends_of(fault, source, after) for after in places]
+    assert set(ends) <= {None, SAME, *fault.outcomes}
+    assert set(ends) != {None} or fault.name == "interleave"
+
+
+@each_fault
+@given(source=bases(), data=st.data())
+@settings(max_examples=15)
+def test_beside_any_frame_of_any_answer_too(
+    fault: Fault, source: Recording, data: st.DataObject
+) -> None:
+    after = data.draw(st.integers(0, len(faults.frames(source))))
+    assert ends_of(fault, source, after) in {None, SAME, *fault.outcomes}
+
+
+@each_fault
+@pytest.mark.parametrize("source", HOSTILE.values(), ids=HOSTILE)
+def test_beside_any_frame_of_a_hostile_recording_a_fault_works_or_says_why_not(
+    fault: Fault, source: Recording
+) -> None:
+    for after in range(len(faults.frames(source)) + 1):
+        ends_of(fault, source, after)
+
+
+HERE: dict[str, tuple[int, dict[str, Any]]] = {
+    "cut_inside": (13, {"after": 13, "inside": True}),
+    "duplicate": (13, {"frame": 13}),
+    "skip": (13, {"frame": 14}),
+    "reorder": (13, {"frame": 14}),
+    "late": (13, {"frame": 14}),
+    "drop_newline": (13, {"line": 3 * 13 + 1}),
+    "delta_after_stop": (13, {"index": 0, "after": 13}),
+    "index_gap": (8, {"index": 1}),
+    "interleave": (13, {"seed": 1}),
+    "html_page": (13, {}),
+    "never_end": (13, {"after": 13}),
+    "timeout": (13, {"after": 13, "ending": "timeout"}),
+    "reset_at_end": (13, {"after": 20, "ending": "reset"}),
+}
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_a_fault_is_about_what_has_just_come_or_comes_next(name: str) -> None:
+    after, given = HERE[name]
+    assert FAULTS[name].here(LESSONS["change_label"], after) == given
+
+
+def test_the_bit_in_view_makes_the_next_amount_another_one() -> None:
+    source = synth.pay_invoice()
+    broken = faults.flip(source, **FAULTS["flip"].here(source, 10))
+    (proposal,) = judge(broken).proposals
+    assert proposal.input["amount"] == 300_000
+
+
+NOT_HERE = {
+    "skip": (20, "about a next frame, and none comes after frame 20"),
+    "cut": (20, "none comes after frame 20"),
+    "reorder": (19, "the next 2 frames, and one more comes after frame 19"),
+    "duplicate": (0, "the frame that came last, and none has come yet"),
+    "delta_after_stop": (7, "no block has stopped by frame 7"),
+    "index_gap": (9, "no block starts after frame 9"),
+    "no_stop_reason": (19, "no stop reason comes after frame 19"),
+    "never_end": (20, "message_stop has come by frame 20"),
+    "reconnect": (0, "no message has begun by frame 0"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_HERE)
+def test_a_fault_that_has_no_place_in_view_says_what_is_missing(name: str) -> None:
+    after, says = NOT_HERE[name]
+    with pytest.raises(UsageError, match=says):
+        FAULTS[name].here(LESSONS["change_label"], after)
+
+
+def test_two_blocks_beside_each_other_come_in_another_order() -> None:
+    source = LESSONS["change_label"]
+    mixed = faults.interleave(source, **FAULTS["interleave"].here(source, 5))
+    assert names(mixed) != names(source)
+
+
+def test_one_block_alone_cannot_be_interleaved() -> None:
+    with pytest.raises(UsageError, match="no two blocks"):
+        FAULTS["interleave"].here(LESSONS["greeting"], 5)
+
+
+@each_fault
+def test_the_function_of_a_fault_is_to_be_had_by_its_name(fault: Fault) -> None:
+    assert getattr(faults, fault.function.__name__) is fault.function
+    assert fault.function.__name__ in faults.__all__
 
 
 @pytest.mark.parametrize("name", ["skip", "duplicate", "late", "reorder", "flip", "drop_newline"])
@@ -349,6 +467,25 @@ def test_an_error_event_ends_the_stream() -> None:
     assert outcome.turn.facts.error == "rate_limit_error: Rate limit"
 
 
+def test_a_reconnection_begins_the_answer_again_and_time_goes_on() -> None:
+    source = synth.greeting()
+    again = faults.reconnect(source, after=6)
+    assert names(again) == names(source)[:6] + names(source)
+    assert again.data == faults.disconnect(source, 6).data + source.data
+    lost_at = source.chunks[5].t
+    assert lost_at is not None and source.end_t is not None
+    assert again.chunks[6].t == pytest.approx(lost_at + (source.chunks[0].t or 0))
+    assert again.end_t == pytest.approx(lost_at + source.end_t)
+    assert "second message_start" in judge(again).attempt.why
+
+
+@pytest.mark.parametrize("data", [b"{}\n{}", b"\xef\xbb\xbf{}\n{}"], ids=["lines", "with a mark"])
+def test_a_reconnection_joins_whole_lines_and_keeps_one_byte_order_mark(data: bytes) -> None:
+    again = faults.reconnect(Recording.from_bytes(data), after=2)
+    assert again.data == data + b"\n{}\n{}"
+    assert len(faults.frames(again)) == 4
+
+
 def test_interleaving_keeps_each_block_in_order() -> None:
     source = synth.parallel_tools()
     mixed = faults.interleave(source, seed=1)
@@ -411,6 +548,13 @@ def test_faults_fit_a_file_of_one_event_a_line(lines: Recording, name: str, ende
     assert len(faults.frames(lines)) == 20
     assert judge(broken).state is state
     assert b"event:" not in broken.data
+
+
+@each_fault
+def test_beside_any_frame_of_a_file_of_one_event_a_line_too(fault: Fault, lines: Recording) -> None:
+    ends = {ends_of(fault, lines, after) for after in range(21)}
+    assert ends <= {None, SAME, *fault.outcomes}
+    assert ends != {None} or fault.kind == "time"  # such a file has no times
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["LF", "CRLF"])

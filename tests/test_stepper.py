@@ -14,14 +14,17 @@ from typing import Any
 
 import pytest
 
-from streamlab.analysis.trace import Script, trace
+from streamlab.analysis.trace import CONTROLS, trace
 from streamlab.consumer.attempt import TABLE, TERMINAL
 from streamlab.consumer.workitem import policy_for
 from streamlab.errors import UsageError
-from streamlab.streams import faults, synth
+from streamlab.streams import faults, scenarios, synth
+from streamlab.streams.catalogue import FAULTS, KINDS
 from streamlab.streams.recording import Chunk, Recording
+from streamlab.streams.script import Script
 from streamlab.widgets import page, still
-from streamlab.widgets.stepper import Stepper
+from streamlab.widgets.menu import offered
+from streamlab.widgets.stepper import ACTIONS, Stepper
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)> \u2028 & \ud83d"
 SCRIPT = Script(synth.change_label(), policy=policy_for("ada"), prompt="Label W-7, please.")
@@ -117,10 +120,11 @@ def test_a_mistake_of_our_own_is_answered_in_one_line_and_changes_nothing(
     assert asked(stepper, "error")["ok"]
 
 
-@pytest.mark.parametrize("key", ["action", "ending"])
+@pytest.mark.parametrize("key", ["action", "ending", "fault"])
 def test_an_answer_does_not_repeat_all_of_a_huge_question(key: str) -> None:
     stepper = Stepper(SCRIPT)
-    answer = asked(stepper, **{"action": "disconnect", key: "x" * 400_000})
+    action = "inject" if key == "fault" else "disconnect"
+    answer = asked(stepper, **{"action": action, key: "x" * 400_000})
     assert not answer["ok"] and len(answer["text"]) <= 301
 
 
@@ -287,6 +291,105 @@ def test_a_recording_alone_is_enough_and_an_empty_one_has_one_step() -> None:
     stepper = Stepper(Recording())
     assert len(stepper.folded.steps) == 1
     assert "step 1 of 1, INCOMPLETE" in repr(stepper)
+
+
+# --- The menu -------------------------------------------------------------------------------------
+
+MENU = {f"{item['action']} {item['fault']}".strip(): item for item in offered()}
+BY_HAND = {"trace": trace, "script": SCRIPT, "faults": faults}
+ALLOWED = {f"inject {name}": {*fault.outcomes, WHOLE} for name, fault in FAULTS.items()}
+ALLOWED |= {"cancel": {"ABORTED"}, "cancel_only": {"ABORTED"}}
+ALLOWED |= {"redeliver": {WHOLE}, "late": {WHOLE}}
+
+
+def test_every_fault_is_in_the_menu_once_with_its_sentence() -> None:
+    items = offered()
+    assert {item["fault"] for item in items if item["fault"]} == set(FAULTS) - {"cancel"}
+    assert len(MENU) == len(items)
+    assert len({(item["kind"], item["label"]) for item in items}) == len(items)
+    assert list(dict.fromkeys(item["kind"] for item in items)) == list(KINDS)
+    assert all(item["says"].endswith(".") and item["action"] in ACTIONS for item in items)
+
+
+@pytest.mark.parametrize("step", [1, 14, 22], ids=["first", "middle", "last"])
+@pytest.mark.parametrize("name", MENU)
+def test_each_item_of_the_menu_is_one_line_of_python_or_says_why_not(name: str, step: int) -> None:
+    stepper, item = Stepper(SCRIPT), MENU[name]
+    answer = asked(stepper, item["action"], fault=item["fault"], after=step)
+    if not answer["ok"]:
+        assert re.fullmatch(r"[a-z][^\n]{20,200}", answer["text"])
+        assert (stepper.script, stepper.step) == (SCRIPT, step)
+        return
+    by_hand = eval(answer["code"], BY_HAND)
+    assert by_hand == stepper.folded
+    state = by_hand.attempt.state
+    assert state in ALLOWED[name]
+    assert str(state) in answer["text"]
+    if item["fault"]:
+        function = FAULTS[item["fault"]].function.__name__
+        assert answer["code"].startswith(f"trace(script.inject(faults.{function}")
+    undone = asked(stepper, "undo")
+    assert undone["ok"] and "is taken back" in undone["text"]
+    assert stepper.script is SCRIPT
+    assert asked(stepper, "redo")["ok"] and stepper.folded == by_hand
+
+
+def test_of_each_item_of_the_menu_there_is_a_step_at_which_it_works() -> None:
+    for item in offered():
+        answers = (
+            asked(Stepper(SCRIPT), item["action"], fault=item["fault"], after=step)["ok"]
+            for step in (14, 8, 9)
+        )
+        assert any(answers), item["label"]
+
+
+NOT_THERE = {
+    "skip": "this is about a next frame, and none comes after frame 20",
+    "token_limit": "after=20: generation stops between message_start and message_delta",
+    "index_gap": "no block starts after frame 20",
+    "no_stop_reason": "no stop reason comes after frame 20",
+    "never_end": "message_stop has come by frame 20",
+}
+
+
+@pytest.mark.parametrize("name", NOT_THERE)
+def test_where_a_fault_cannot_be_the_view_says_what_is_missing(name: str) -> None:
+    answer = asked(Stepper(SCRIPT), "inject", fault=name, after=22)
+    assert not answer["ok"] and answer["text"].startswith(NOT_THERE[name])
+
+
+@pytest.mark.parametrize("fault", ["nothing", "__init__", "", None, ["skip"], {}])
+def test_a_fault_that_is_none_is_answered_with_those_that_are(fault: Any) -> None:
+    answer = asked(Stepper(SCRIPT), "inject", fault=fault, after=9)
+    assert not answer["ok"]
+    assert "is none of split, merge, cut_inside" in answer["text"]
+
+
+def test_faults_add_up_and_their_line_of_code_says_all_of_them() -> None:
+    stepper = Stepper(scenarios.whole_proposal())
+    stepper.inject("duplicate", after=13)
+    stepper.cancel(after=16, hang_up=False)
+    stepper.inject("reset", after=18)
+    code = stepper.answer["code"]
+    assert code == (
+        "trace(scenarios.whole_proposal().inject(faults.duplicate, frame=13)"
+        ".cancel(after=16, hang_up=False).inject(faults.disconnect, after=18, ending='reset'))"
+    )
+    by_hand = eval(code, {**BY_HAND, "scenarios": scenarios})
+    assert [step.raw for step in by_hand.steps] == [step.raw for step in stepper.folded.steps]
+    assert by_hand.attempt.state == stepper.folded.attempt.state == "ABORTED"
+
+
+def test_the_menu_is_sent_once() -> None:
+    stepper = Stepper(SCRIPT)
+    assert stepper.get_state("menu") == {"menu": offered()}
+
+
+def test_a_step_without_bytes_says_what_happened_instead() -> None:
+    said = re.search(r"const NO_BYTES = \{(.*?)\n\};", page.module(), re.S)
+    assert said
+    kinds = {line.split(":")[0].strip() for line in said[1].splitlines() if ":" in line}
+    assert kinds >= {*CONTROLS, "effect", "end", "gates", "bound"}
 
 
 # --- The machine and the trace that the view gets -------------------------------------------------

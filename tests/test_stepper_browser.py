@@ -10,9 +10,10 @@ import nbformat
 import pytest
 from playwright.sync_api import expect
 
-from streamlab.analysis.trace import Script, trace
+from streamlab.analysis.trace import trace
 from streamlab.consumer.workitem import policy_for
-from streamlab.streams import synth
+from streamlab.streams import scenarios, synth
+from streamlab.streams.script import Script
 from streamlab.widgets.page import page
 from streamlab.widgets.stepper import Stepper
 from tests.lab import Lab
@@ -372,10 +373,29 @@ def test_ten_thousand_steps_cost_what_few_cost(
     assert nodes[9_980] < 1.2 * nodes[480] < 1_000  # only what is in sight exists
 
 
+def test_a_page_draws_the_commit_and_what_came_of_it(browser: Browser, tmp_path: Path) -> None:
+    stepper = Stepper(scenarios.answer_of_the_commit_lost(), "a lost answer")
+    stepper.goto(22)
+    stepper.save(tmp_path / "commit.html")
+    tab = opened(browser, tmp_path / "commit.html")
+    for state, said, foot in [
+        ("COMMITTING", "the commit has begun", "The change is being made"),
+        ("RECONCILING", "the effect was submitted", "Outcome being reconciled"),
+        ("COMMITTED", "asked for the record", "The change is made and on record"),
+    ]:
+        tab.keyboard.press("ArrowRight")
+        frame(tab)
+        assert text(tab, ".state") == state
+        assert said in text(tab, ".row.now .raw")
+        assert text(tab, ".screen .foot") == foot
+        assert tab.locator(".box.now text").text_content() == state
+    closed(tab)
+
+
 # --- In JupyterLab --------------------------------------------------------------------------------
 
 SETUP = """\
-from streamlab.analysis.trace import Script
+from streamlab.streams.script import Script
 from streamlab.consumer.workitem import policy_for
 from streamlab.streams import synth
 from streamlab.widgets.stepper import Stepper
@@ -485,6 +505,95 @@ def test_in_lab_each_fault_is_injected_seen_and_undone(
         tab.keyboard.press("r")
         says(tab, ".answer", "The attempt ends in VALIDATED_PROPOSAL; it was ABORTED before.")
         assert tab.evaluate(PALE) == []
+        assert notebook.errors == []
+
+
+CHOSEN = [  # what is chosen at frame 13, what comes of it, and its line of code
+    ("skip", "The attempt ends in INVALID", "inject(faults.skip, frame=14)"),
+    ("refuse", "The attempt ends in HELD", "inject(faults.refuse, after=13)"),
+    ("index gap", "no block starts after frame 13", ""),
+    ("late", "The attempt ends in INVALID", "inject(faults.late, frame=14)"),
+    ("cancel only", "ends in ABORTED", "cancel(after=13, hang_up=False)"),
+]
+
+
+def told(tab: Page) -> str:
+    return tab.locator(".menu .says").inner_text()
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_in_lab_a_fault_of_the_menu_is_chosen_by_mouse(
+    lab: Lab, browser: Browser, theme: str, tmp_path: Path
+) -> None:
+    with lab.open(browser, "stepper.ipynb", theme) as notebook:
+        notebook.run_all()
+        tab = notebook.page
+        python(tab, "stepper.goto(13)")
+        says(tab, ".place", "step 13 of 22")
+        menu, button = tab.locator(".sl-stepper .menu"), tab.locator(".sl-stepper .more")
+        for name, ends, code in CHOSEN:
+            button.click()
+            item = menu.get_by_role("menuitem", name=name, exact=True)
+            item.hover()
+            assert told(tab) == item.get_attribute("aria-description")
+            notebook.screenshot(tmp_path / f"menu-{name}.png")
+            assert tab.evaluate(PALE) == []
+            item.click()
+            expect(menu).not_to_be_visible()
+            says(tab, ".answer", ends)
+            if code:
+                says(tab, ".code code", f"trace(script.{code})")
+                tab.keyboard.press("u")
+                says(tab, ".answer", "is taken back; the attempt")
+            says(tab, ".place", "step 13 of 22")
+        button.click()
+        tab.locator(".sl-stepper .headline").click()  # elsewhere: it closes, and nothing happens
+        expect(menu).not_to_be_visible()
+        says(tab, ".place", "step 13 of 22")
+        assert notebook.errors == []
+
+
+def test_in_lab_a_fault_of_the_menu_is_chosen_by_keyboard(lab: Lab, browser: Browser) -> None:
+    with lab.open(browser, "stepper.ipynb") as notebook:
+        notebook.run_all()
+        tab = notebook.page
+        python(tab, "stepper.goto(13)")
+        says(tab, ".place", "step 13 of 22")
+        menu, button = tab.locator(".sl-stepper .menu"), tab.locator(".sl-stepper .more")
+        tab.locator(".sl-stepper").focus()
+        tab.keyboard.press("f")
+        expect(menu).to_be_visible()
+        assert button.get_attribute("aria-expanded") == "true"
+        walk = [
+            *[("ArrowDown", "merge"), ("ArrowRight", "duplicate"), ("ArrowLeft", "merge")],
+            *[("ArrowUp", "split"), ("ArrowUp", "late event"), ("ArrowDown", "split")],
+            *[("ArrowLeft", "cancel"), ("End", "late event"), ("ArrowLeft", "timeout")],
+            *[("Home", "split"), ("s", "skip"), ("s", "second start"), ("x", "second start")],
+        ]
+        for key, name in walk:
+            tab.keyboard.press(key)
+            assert tab.evaluate("document.activeElement.textContent") == name
+            assert told(tab) == tab.evaluate("document.activeElement.ariaDescription")
+        tab.keyboard.press("Escape")
+        expect(menu).not_to_be_visible()
+        assert tab.evaluate("document.activeElement.matches('.sl-stepper .more')")
+        assert button.get_attribute("aria-expanded") == "false"
+        tab.keyboard.press("ArrowDown")  # it opens where it was left
+        assert tab.evaluate("document.activeElement.textContent") == "second start"
+        tab.keyboard.press("Enter")
+        says(tab, ".answer", "The attempt ends in INVALID; it was VALIDATED_PROPOSAL before.")
+        says(tab, ".code code", "trace(script.inject(faults.second_start, after=13))")
+        says(tab, ".place", "step 14 of 22")
+        tab.keyboard.press("u")
+        says(tab, ".place", "step 13 of 22")
+        tab.keyboard.press("y")
+        says(tab, ".place", "step 14 of 22")
+        tab.keyboard.press("r")
+        says(tab, ".answer", "The attempt ends in VALIDATED_PROPOSAL; it was INVALID before.")
+        tab.keyboard.press("f")
+        tab.keyboard.press("Tab")  # leaves it
+        expect(menu).not_to_be_visible()
+        assert tab.evaluate("jupyterapp.shell.currentWidget.model.toJSON().cells.length") == 2
         assert notebook.errors == []
 
 

@@ -1,7 +1,7 @@
 """What a failing provider says, in the Claude API's words: errors, early ends, broken grammar.
 
 Each is a pure function from a recording to a new one, which keeps the form and the line ends of the
-old: frames, or one JSON event a line. Read next: `faults.py`, the catalogue of all faults.
+old: frames, or one JSON event a line. Read next: `places.py`, for where they can happen.
 """
 
 from __future__ import annotations
@@ -171,15 +171,19 @@ def second_start(recording: Recording, after: int) -> Recording:
     return insert(recording, after, _written(recording, start))
 
 
-def delta_after_stop(recording: Recording, index: int = 0) -> Recording:
-    """Go on with a block that has stopped."""
-    payloads = [payload_of(frame) for frame in frames(recording)]
+def delta_after_stop(recording: Recording, index: int = 0, after: int | None = None) -> Recording:
+    """Go on with a block that has stopped: at once, or after a later frame."""
     stop = {"type": "content_block_stop", "index": index}
-    if stop not in payloads:
+    numbers = (f.number for f in frames(recording) if payload_of(f) == stop)
+    stopped = next(numbers, None)
+    if stopped is None:
         raise UsageError(f"index={index}: no block of this number stops in this recording")
+    if after is not None and after < stopped:
+        raise UsageError(f"after={after}: block {index} stops only with frame {stopped}")
     delta = {"type": "text_delta", "text": "too late"}
     more = {"type": "content_block_delta", "index": index, "delta": delta}
-    return insert(recording, payloads.index(stop) + 1, _written(recording, more))
+    place = stopped if after is None else after
+    return insert(recording, place, _written(recording, more))
 
 
 def index_gap(recording: Recording, index: int = 0) -> Recording:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from random import Random
 
+import msgspec
+
 from streamlab.errors import UsageError
 from streamlab.streams.edit import (
     cut_reads,
@@ -25,6 +27,8 @@ from streamlab.streams.edit import (
     with_chunks,
 )
 from streamlab.streams.recording import Chunk, Recording
+from streamlab.wire.jsonl import is_json_lines
+from streamlab.wire.sse import BOM
 
 __all__ = [
     "burst",
@@ -37,6 +41,8 @@ __all__ = [
     "late",
     "line_ends",
     "merge",
+    "most_of",
+    "reconnect",
     "reorder",
     "slow_start",
     "split",
@@ -63,11 +69,33 @@ def merge(recording: Recording, seed: int = 0) -> Recording:
     return with_chunks(recording, out)
 
 
-def cut(recording: Recording, after: int, inside: bool = False, ending: str = "eof") -> Recording:
-    """Lose the bytes after frame `after`, or (inside) after the first half of the next frame."""
+def cut(
+    recording: Recording,
+    after: int,
+    inside: bool = False,
+    ending: str = "eof",
+    kept: int | None = None,
+) -> Recording:
+    """Lose the bytes after frame `after`; inside: only after the first half of the next frame.
+
+    `kept` says how many bytes of that frame still come, where it is not to be half of them.
+    """
     if not inside:
         return disconnect(recording, after, ending)
-    return stop_at(recording, sum(frame_at(recording, after + 1)) // 2, ending)
+    start, end = frame_at(recording, after + 1)
+    most = most_of(recording, after + 1)
+    if kept is not None and not 0 < kept <= most:
+        raise UsageError(f"kept={kept}: of frame {after + 1} it can be 1 to {most} bytes")
+    return stop_at(recording, start + kept if kept else (start + end) // 2, ending)
+
+
+def most_of(recording: Recording, frame: int) -> int:
+    """How many bytes of a frame can come without the frame being whole."""
+    data, found = recording.data, frames(recording)[frame - 1]
+    if not is_json_lines(data):
+        return found.end - 1 - found.start
+    # A whole line counts even where nothing ends it.
+    return len(data[found.start : found.end].rstrip()) - 1
 
 
 def flip(recording: Recording, bit: int) -> Recording:
@@ -134,6 +162,28 @@ def burst(recording: Recording, after: int = 0) -> Recording:
     """Hold everything back and let it go at once at the end, as a buffering proxy does."""
     last = max((chunk.t for chunk in recording.chunks if chunk.t is not None), default=0.0)
     return delay(recording, after, lambda t: max(t, last))
+
+
+# --- Transport (how it may stop is `disconnect`, in edit.py) --------------------------------------
+
+
+def reconnect(recording: Recording, after: int) -> Recording:
+    """Lose the connection, connect again, and be sent the answer anew, from its start.
+
+    A browser's EventSource does so by itself; whoever reads on sees one stream.
+    """
+    kept = disconnect(recording, after)
+    lost_at, joint = kept.end_t or 0.0, b""
+    if after and kept.data[-1] not in b"\r\n":  # a last line that nothing ended
+        joint = b"\n"
+    mark = len(BOM) if recording.data.startswith(BOM) else 0
+    again = splice(recording, 0, mark, joint) if mark or joint else recording
+
+    def later(t: float | None) -> float | None:
+        return None if t is None else round(lost_at + t, 6)
+
+    chunks = [*kept.chunks, *(Chunk(later(t), data) for t, data in again.chunks)]
+    return msgspec.structs.replace(with_chunks(recording, chunks), end_t=later(recording.end_t))
 
 
 # --- Control --------------------------------------------------------------------------------------

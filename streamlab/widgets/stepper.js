@@ -6,7 +6,8 @@ import { clip, count, cutsIn, indexTrace, spread, viewAt, visible } from "./step
 // 1. marks        elements, icons, and text that cannot become markup
 // 2. panels       each is { el, draw(view) } and knows nothing of the others
 // 3. the machine  states and edges come from Python's table; only the layout is ours
-// 4. render       commands, keys, the clock, and the two-way talk with the model
+// 4. the menu     every fault, as Python lists them
+// 5. render       commands, keys, the clock, and the two-way talk with the model
 //
 // A recording comes from a stranger: every string of it reaches the page through a text node only.
 // The model is used by get, set, on, off and save_changes alone, so a page can bring its own.
@@ -19,7 +20,7 @@ const ICONS = { // 16 × 16, drawn in the colour of the text; states have one ea
   last: "M12 3v10M3 3l6.5 5L3 13z", play: "M5 3l8 5-8 5z", pause: "M5 3v10M11 3v10",
   undo: "M6 3 3 6l3 3M3 6h6.5a3.5 3.5 0 0 1 0 7H6", redo: "M10 3l3 3-3 3M13 6H6.5a3.5 3.5 0 0 0 0 7H10",
   reset: "M3 8a5 5 0 1 0 1.6-3.7M3 2.5v3h3", save: "M8 2.5v7M5 7l3 3 3-3M3 13h10",
-  copy: "M6 6h7v7H6zM3 10V3h7", close: "M4 4l8 8M12 4l-8 8",
+  copy: "M6 6h7v7H6zM3 10V3h7", down: "M4 6l4 4 4-4", close: "M4 4l8 8M12 4l-8 8",
   bolt: "M9 2 4 9h4l-1 5 5-7H8z", alert: "M8 2.5 14 13H2zM8 6.5v3M8 11.2v.3",
   PREVIEW: "M3 8h.01M8 8h.01M13 8h.01", MESSAGE_COMPLETE: "M3.5 3.5h9v9h-9z",
   VALIDATED_PROPOSAL: "M3 8.5 6.5 12 13 4.5", COMMITTING: "M2.5 8h8M7.5 5l3 3-3 3M13.5 3v10",
@@ -99,6 +100,9 @@ const NO_BYTES = {
   redeliver: "No new bytes: an envelope that was handled before came again.",
   late: "No bytes: a callback that comes too late.",
   bound: "One of our own bounds was passed.",
+  commit: "No bytes: the commit has begun, if this state allows one.",
+  effect: "No bytes: the effect was submitted, and this is what came of it.",
+  reconcile: "No bytes: we asked for the record of the effect.",
 };
 
 const noBytes = ({ kind, name }) =>
@@ -464,7 +468,91 @@ function route(a, b) {
   return `M${x1} ${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}m-4 ${-tip}l4 ${tip}l4 ${-tip}`;
 }
 
-// ------------------------------------------------------------------------------ 4. render
+// ---------------------------------------------------------------------------- 4. the menu
+
+/** Every fault, in columns by kind; below them, what the one says that is pointed at. */
+function faultMenu(items, choose) {
+  const TOLD = "Each says what it does before it is chosen. The arrow keys move, Esc closes.";
+  const says = h("p", { class: "says", "aria-hidden": "true" }, TOLD);
+  const entries = items.map((item, i) => {
+    const el = h("button", { type: "button", role: "menuitem", tabindex: -1, "aria-description": item.says,
+      "data-item": `${item.action} ${item.fault}`.trim() }, item.label);
+    let pointing = false; // a finger points and presses at once: its first tap only points
+    el.addEventListener("pointerdown", ({ pointerType }) => (pointing = pointerType === "touch" && active() !== el));
+    el.addEventListener("pointermove", ({ pointerType }) => pointerType !== "touch" && active() !== el && look(i));
+    el.addEventListener("focus", () => {
+      last = i;
+      put(says, item.says);
+    });
+    el.addEventListener("click", () => {
+      if (pointing) look(i);
+      else {
+        close(true);
+        choose(item);
+      }
+      pointing = false;
+    });
+    return el;
+  });
+  const kinds = [...new Set(items.map((item) => item.kind))];
+  const columns = kinds.map((kind) => entries.filter((_, i) => items[i].kind === kind));
+  const el = h("div", { class: "menu", role: "menu", "aria-label": "every fault", hidden: true },
+    div("kinds", ...kinds.map((kind, i) =>
+      h("div", { class: "kind", role: "group", "aria-label": kind }, span("name", kind), ...columns[i]))),
+    says);
+  const button = h("button", { type: "button", class: "more", "aria-haspopup": "menu", "aria-expanded": "false",
+    title: "every fault · F", onclick: () => (el.hidden ? open() : close(true)) }, "more faults", icon("down"));
+  let last = 0; // where it opens: at what was chosen or looked at before
+
+  const active = () => el.getRootNode().activeElement;
+  const look = (i) => entries.at(i % items.length)?.focus();
+  function open() {
+    el.hidden = false;
+    button.setAttribute("aria-expanded", "true");
+    look(last);
+    el.scrollIntoView({ block: "nearest" });
+  }
+  function close(back) {
+    el.hidden = true;
+    button.setAttribute("aria-expanded", "false");
+    if (back) button.focus({ preventScroll: true });
+  }
+  function beside(i, step) { // the same row of the next column, round and round
+    const from = columns.findIndex((column) => column.includes(entries[i]));
+    const to = columns[(from + step + columns.length) % columns.length];
+    return entries.indexOf(to[Math.min(columns[from].indexOf(entries[i]), to.length - 1)]);
+  }
+  const moves = {
+    ArrowDown: (i) => i + 1, ArrowUp: (i) => i - 1, ArrowRight: (i) => beside(i, 1), ArrowLeft: (i) => beside(i, -1),
+    Home: () => 0, End: () => -1,
+  };
+  function begins(i, letter) { // the next item that begins so
+    const after = (n) => (i + 1 + n) % items.length;
+    const n = items.findIndex((_, n) => items[after(n)].label.startsWith(letter));
+    return n < 0 ? i : after(n);
+  }
+  el.addEventListener("keydown", (event) => {
+    const { key } = event, i = entries.indexOf(active());
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    event.stopPropagation();
+    if (key === "Escape") close(true);
+    else if (key === "Tab" || key === "Enter" || key === " ") return; // leave it, or choose
+    else if (Object.hasOwn(moves, key)) look(moves[key](i));
+    else if (key.length === 1) look(begins(i, key.toLowerCase()));
+    event.preventDefault();
+  });
+  button.addEventListener("keydown", (event) => {
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    event.preventDefault();
+    open();
+  });
+  el.addEventListener("focusout", ({ relatedTarget: next }) => {
+    if (!el.hidden && !el.contains(next) && next !== button) close(false);
+  });
+  return { el, button, open };
+}
+
+// ------------------------------------------------------------------------------ 5. render
 
 const COMMANDS = [ // name, keys, what it does, where its button is; keyboard and help are this table too
   ["first", ["Home"], "first step", "move"],
@@ -478,11 +566,13 @@ const COMMANDS = [ // name, keys, what it does, where its button is; keyboard an
   ["redo", ["y"], "do it again", "edit"],
   ["reset", ["r"], "back to the recording as it was", "edit"],
   ["save", [], "save as one HTML file", "edit"],
+  ["faults", ["f"], "show every fault", ""],
   ["help", ["?"], "show or hide this help", "edit"],
   ["close", ["Escape"], "close the help", ""],
 ];
 const KEY_NAMES = { " ": "Space", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc", Home: "Home", End: "End" };
 const FROM_PYTHON = ["undo", "redo", "reset", "save"];
+const LIVE = [...FROM_PYTHON, "faults"]; // what a page without Python cannot do
 const ENDINGS = ["eof", "cut", "reset", "timeout"];
 const FAULTS = { // what Python is asked for, and what the button says
   cancel: "cancel", error: "error event", token_limit: "token limit",
@@ -503,7 +593,7 @@ function helpBox(commands, close) {
 
 function render({ model, el }) {
   const live = model.get("live") !== false; // a saved page has no Python to ask
-  const commands = COMMANDS.filter(([name]) => live || !FROM_PYTHON.includes(name));
+  const commands = COMMANDS.filter(([name]) => live || !LIVE.includes(name));
   let text = null, heard = null, index = indexTrace({});
   let k = 0, frame = 0, settle = 0, clock = 0, speed = 1, waiting = null;
 
@@ -511,7 +601,7 @@ function render({ model, el }) {
     first: () => go(1), back: () => go(k - 1), next: () => go(k + 1), last: () => go(index.steps.length),
     play: () => (clock ? pause() : play()),
     slower: () => setSpeed(SPEEDS.indexOf(speed) - 1), faster: () => setSpeed(SPEEDS.indexOf(speed) + 1),
-    help: () => toggleHelp(help.hidden), close: () => toggleHelp(false),
+    help: () => toggleHelp(help.hidden), close: () => toggleHelp(false), faults: () => menu.open(),
     ...Object.fromEntries(FROM_PYTHON.map((name) => [name, () => ask(name)])),
   };
 
@@ -542,9 +632,10 @@ function render({ model, el }) {
     h("button", { type: "button", "data-action": action, onclick: () => ask(action) }, label);
   const ending = h("select", { "aria-label": "how the connection stops" },
     ...ENDINGS.map((each) => h("option", {}, each)));
+  const menu = faultMenu(model.get("menu") ?? [], (item) => ask(item.action, item.fault));
   const here = span("name"), answer = h("p", { class: "answer", role: "status", "aria-live": "polite" });
   const faults = [here, span("pair", fault("disconnect", "disconnect"), ending),
-    ...Object.entries(FAULTS).map(([action, label]) => fault(action, label))];
+    ...Object.entries(FAULTS).map(([action, label]) => fault(action, label)), menu.button, menu.el];
   const inject = h("section", { class: "inject", "aria-label": "inject" }, ...(live ? faults : []), answer);
   if (!live) say("Injecting needs a notebook; this page holds the trace");
 
@@ -643,13 +734,13 @@ function render({ model, el }) {
   }
 
   // --- asking Python, which alone decides what happened
-  function ask(action) {
+  function ask(action, fault = "") {
     if (!live) return;
     pause();
     clearTimeout(settle); // the request says itself where the view stands
     const id = (waiting = `${Date.now()}-${Math.random()}`);
     say("asking Python …");
-    model.set("request", { id, action, after: k, ending: ending.value });
+    model.set("request", { id, action, fault, after: k, ending: ending.value });
     model.save_changes();
     const silence = "No answer from Python yet: the kernel is busy, or not running.";
     setTimeout(() => waiting === id && say(silence, "problem"), 3000);

@@ -17,11 +17,14 @@ from typing import Any, NamedTuple
 import anywidget
 import traitlets
 
-from streamlab.analysis.trace import Script, Trace
+from streamlab.analysis.trace import Trace
 from streamlab.analysis.trace import trace as fold
 from streamlab.errors import UsageError
+from streamlab.streams.catalogue import FAULTS
 from streamlab.streams.recording import Recording
+from streamlab.streams.script import Script
 from streamlab.widgets import page, still
+from streamlab.widgets.menu import offered
 
 __all__ = ["Stepper"]
 
@@ -49,6 +52,7 @@ class Stepper(anywidget.AnyWidget):
 
     trace = traitlets.Unicode(help="the trace, as JSON").tag(sync=True)
     machine = traitlets.Dict(help="states and edges of the attempt").tag(sync=True)
+    menu: traitlets.List[Any] = traitlets.List(help="what can be injected").tag(sync=True)
     step = traitlets.Int(1, help="the step in view; the first is 1").tag(sync=True)
     request = traitlets.Dict(help="what the view asks of Python").tag(sync=True)
     answer = traitlets.Dict(help="what Python says to that").tag(sync=True)
@@ -59,7 +63,7 @@ class Stepper(anywidget.AnyWidget):
         self._past: list[Moment] = []
         self._future: list[Moment] = []
         self._now = Moment(script, fold(script), 1)
-        super().__init__(machine=page.machine())
+        super().__init__(machine=page.machine(), menu=offered())
         self._show("", "", 1)
 
     # --- What is in view ------------------------------------------------------------------------
@@ -97,10 +101,19 @@ class Stepper(anywidget.AnyWidget):
         changed = self.script.disconnect(place, ending)
         return self._change(changed, f"the disconnect after frame {place}")
 
-    def cancel(self, after: int | None = None) -> Trace:
+    def inject(self, fault: str, after: int | None = None) -> Trace:
+        """Break it here by a fault of the catalogue, such as "duplicate"."""
+        found = FAULTS.get(fault)
+        if found is None:
+            raise UsageError(f"{fault!r} is none of {', '.join(FAULTS)}")
+        given = found.here(self.script.recording, self._last_frame(after))
+        return self._change(self.script.inject(found.function, **given), f"the fault {fault}")
+
+    def cancel(self, after: int | None = None, hang_up: bool = True) -> Trace:
         """Cancel here; once the gates have judged, after everything."""
         place = None if after is None and self._ended(1) else self._last_frame(after)
-        return self._change(self.script.cancel(place), f"the cancellation {_place(place)}")
+        changed = self.script.cancel(place, hang_up)
+        return self._change(changed, f"the cancellation {_place(place)}")
 
     def error(self, type: str = "overloaded_error", after: int | None = None) -> Trace:
         """Let the provider report an error."""
@@ -253,6 +266,8 @@ ACTIONS = {
     "redeliver": lambda stepper, asked: stepper.redeliver(),
     "late": lambda stepper, asked: stepper.late(),
     "unknown": lambda stepper, asked: stepper.unknown(),
+    "cancel_only": lambda stepper, asked: stepper.cancel(hang_up=False),
+    "inject": lambda stepper, asked: stepper.inject(str(asked.get("fault", ""))),
     "undo": lambda stepper, asked: stepper.undo(),
     "redo": lambda stepper, asked: stepper.redo(),
     "reset": lambda stepper, asked: stepper.reset(),
