@@ -100,14 +100,21 @@ def test_what_is_kept_of_a_whole_answer_would_be_taken_by_the_api(seed: int) -> 
         assert answered.request() == list(answered.messages)
 
 
-def test_while_a_stream_is_under_way_nothing_is_kept() -> None:
-    consumer, data = Consumer(), synth.greeting().data
+@pytest.mark.parametrize(
+    ("recording", "is_kept"),
+    [(synth.greeting(), True), (faults.token_limit(synth.greeting(), 6), False)],
+    ids=["a whole answer", "a token limit"],
+)
+def test_before_the_gates_nothing_is_kept_not_even_a_complete_answer(
+    recording: Recording, is_kept: bool
+) -> None:
+    consumer, data = Consumer(), recording.data
     for place in range(0, len(data), 40):
         consumer.feed(data[place : place + 40])
-        if not consumer.turn.complete:
-            assert ASKED.keep(consumer) is ASKED
+        assert ASKED.keep(consumer) is ASKED
+    assert consumer.turn.complete
     consumer.end("eof")
-    assert ASKED.keep(consumer) is not ASKED
+    assert (ASKED.keep(consumer) is not ASKED) == is_kept
 
 
 def test_a_policy_that_wants_text_keeps_no_call() -> None:

@@ -138,3 +138,10 @@ def test_who_may_no_longer_do_it_is_stopped_at_the_commit() -> None:
         State.ABORTED,
     ]
     assert folded.attempt.why == "no longer authorised: revoked"
+
+
+def test_what_was_kept_at_the_gates_stays_kept_whatever_comes_later() -> None:
+    script = Script(synth.greeting(), prompt="Hello!").late().cancel()
+    steps = trace(script).to_json()["steps"]
+    kept = {step["kind"]: len(step["history"]) for step in steps}
+    assert kept == {"frame": 1, "end": 1, "gates": 2, "late": 2, "cancel": 1}

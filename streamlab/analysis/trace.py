@@ -53,7 +53,7 @@ class Step(msgspec.Struct, frozen=True):
     chunk: int | None = None  #: 1 for the first read
     t: float | None = None  #: seconds since the request was sent
     injected: bool = False
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()  #: of the gates, once they were asked
     receipt: Receipt | None = None  #: of an envelope that was handed over beside the stream
 
 
@@ -127,6 +127,7 @@ class _Tracer:
         self.read_ends = list(accumulate(len(chunk.data) for chunk in script.recording.chunks))
         self.turn, self.attempt = EMPTY, Attempt()
         self.n, self.at = 0, 0
+        self.verdicts: tuple[Verdict, ...] = ()
         self.delivered: set[str] = set()  #: deliveries that were handled
         self.effects = RecordingAdapter()
 
@@ -167,9 +168,9 @@ class _Tracer:
             yield self._gates()
 
     def _gates(self) -> Step:
-        before, verdicts = self.attempt, judge_turn(self.turn, self.script.policy)
-        self.attempt = settle(before, self.turn, verdicts)
-        return self._made("gates", "gates", (), before, self.turn, verdicts=verdicts)
+        before, self.verdicts = self.attempt, judge_turn(self.turn, self.script.policy)
+        self.attempt = settle(before, self.turn, self.verdicts)
+        return self._made("gates", "gates", (), before, self.turn)
 
     def _controls(self, after: int | None) -> Iterator[Step]:
         for control in self.script.controls:
@@ -269,6 +270,7 @@ class _Tracer:
             frame=frame,
             chunk=None if chunk is None else chunk + 1,
             t=t,
+            verdicts=self.verdicts,
             **more,
         )
         return replace(step, why=why(step))

@@ -74,7 +74,11 @@ def _step(step: Step, prompt: str, reads: bool) -> dict[str, Any]:
         "stop_reason": facts.stop_reason,
         "complete": turn.complete,
         "history": _history(step, prompt),
-        "verdicts": [{"gate": v.gate, "passed": v.passed, "saw": v.saw} for v in step.verdicts],
+        "verdicts": [
+            {"gate": v.gate, "passed": v.passed, "saw": v.saw}
+            for v in step.verdicts
+            if step.kind == "gates"
+        ],
         "problems": [
             {"rule": p.rule, "severity": p.severity, "message": p.message, "at": p.at}
             for p in facts.problems[len(step.turn_before.facts.problems) :]
@@ -121,8 +125,8 @@ def _ops(step: Step) -> list[list[Any]]:
 def _history(step: Step, prompt: str) -> list[dict[str, str]]:
     """What the conversation keeps after this step: whole turns only, and only once judged."""
     kept = [{"role": "user", "text": prompt}]
-    settled = step.kind == "gates" or step.attempt.state is not State.MESSAGE_COMPLETE
-    if step.attempt.state in KEPT and settled:
+    judged = step.verdicts or step.attempt.state is not State.MESSAGE_COMPLETE
+    if step.attempt.state in KEPT and judged:
         kept.append({"role": "assistant", "text": clipped(_summary(step.turn), 400)})
     return kept
 

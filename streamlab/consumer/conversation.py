@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import msgspec
 
 from streamlab.consumer.attempt import Attempt, State
+from streamlab.consumer.gates import Verdict
 from streamlab.consumer.turn import Segment, Turn
 from streamlab.errors import UsageError
 
@@ -26,7 +27,7 @@ __all__ = ["KEPT", "Conversation", "Message", "Objection", "content", "objection
 Message = dict[str, Any]
 Block = dict[str, Any]
 
-#: The states in which an answer is kept: it is whole, and nothing in it is unacceptable here.
+#: The states in which an answer that was judged is kept: whole, and nothing in it unacceptable here.
 KEPT = frozenset(
     {
         State.MESSAGE_COMPLETE,
@@ -53,6 +54,9 @@ class Judged(Protocol):
     @property
     def turn(self) -> Turn: ...
 
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]: ...
+
 
 class Conversation(msgspec.Struct, frozen=True):
     """The messages so far. Every method gives a new conversation, or the same one."""
@@ -64,8 +68,13 @@ class Conversation(msgspec.Struct, frozen=True):
         return self._with("user", [{"type": "text", "text": text}])
 
     def keep(self, answer: Judged) -> Conversation:
-        """Keep a whole, acceptable answer; of any other nothing, and this object comes back."""
-        blocks = content(answer.turn) if answer.attempt.state in KEPT else []
+        """Keep a whole, acceptable answer; of any other nothing, and this object comes back.
+
+        Complete is not enough: before the gates nobody has asked why the model stopped.
+        """
+        state = answer.attempt.state
+        judged = state is not State.MESSAGE_COMPLETE or answer.verdicts
+        blocks = content(answer.turn) if judged and state in KEPT else []
         return self._with("assistant", blocks) if blocks else self
 
     def answer(self, results: Mapping[str, str]) -> Conversation:
