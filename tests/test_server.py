@@ -435,3 +435,101 @@ def test_a_fault_of_the_server_itself_costs_one_connection(monkeypatch):
             ask(local.url, request())
             assert local.wait(1)[0].ended == "server error"
         assert ask(local.url, request())[0].startswith(b"HTTP/1.1 200 ")
+
+
+# --- The history in a request ---------------------------------------------------------------------
+
+
+def asking(*messages: object, **more: object) -> bytes:
+    return json.dumps({"model": "m", "stream": True, "messages": messages, **more}).encode()
+
+
+ASKED = {"role": "user", "content": "Hello"}
+HALF_CALL = {"type": "tool_use", "id": "t1", "name": "pay", "input": '{"amount": 1'}
+#: What a server that checks histories refuses, and what it says.
+REFUSED = {
+    "half a tool call": (
+        asking(ASKED, {"role": "assistant", "content": [HALF_CALL]}, ASKED),
+        "turn 1, message 2 (assistant): block 1: a tool call whose input is no object",
+    ),
+    "unsigned thinking": (
+        asking(ASKED, {"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}]}),
+        "turn 1, message 2 (assistant): block 1: thinking without a signature: "
+        "it was cut off, or changed",
+    ),
+    "blank text": (
+        asking({"role": "user", "content": " "}),
+        "turn 1, message 1 (user): block 1: the text is blank",
+    ),
+    "no messages": (asking(), "messages: there is none"),
+    "messages that are none": (
+        b'{"stream": true, "messages": "hello"}',
+        "messages: this must be a list of objects",
+    ),
+    "a body without any": (b'{"stream": true}', "messages: this must be a list of objects"),
+}
+
+
+@pytest.mark.parametrize(("body", "says"), REFUSED.values(), ids=REFUSED)
+def test_a_history_that_the_api_would_refuse_is_refused_before_any_answer(body, says):
+    with FaultServer(WHOLE, check_history=True) as local:
+        head, answer, _ = ask(local.url, request(body))
+        (served,) = local.wait(1)
+    assert head.startswith(b"HTTP/1.1 400 ")
+    expected = {"type": "invalid_request_error", "message": says}
+    assert json.loads(answer) == {"type": "error", "error": expected}
+    assert served.status == 400
+
+
+@pytest.mark.parametrize("body", [body for body, _ in REFUSED.values()], ids=REFUSED)
+def test_histories_are_looked_at_only_where_that_is_asked_for(body):
+    with FaultServer(WHOLE) as local:
+        head, _, _ = ask(local.url, request(body))
+    assert head.startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_refused_history_uses_no_answer_up_and_a_good_one_gets_it():
+    with FaultServer([recording(b"first"), recording(b"second")], check_history=True) as local:
+        assert ask(local.url, request(asking()))[0].startswith(b"HTTP/1.1 400 ")
+        _, body, _ = ask(local.url, request(asking(ASKED)))
+    assert unchunked(body) == (b"first", True)
+
+
+def test_who_may_ask_at_all_is_decided_before_the_history():
+    with FaultServer(WHOLE, check_history=True) as local:
+        foreign, _, _ = ask(local.url, request(asking(), host=b"evil.example"))
+        about, _, _ = ask(local.url, request(b"", line=b"GET / HTTP/1.1"))
+        unstreamed, why, _ = ask(local.url, request(asking(ASKED, stream=False)))
+    assert foreign.startswith(b"HTTP/1.1 403 ")
+    assert about.startswith(b"HTTP/1.1 200 ")
+    assert unstreamed.startswith(b"HTTP/1.1 400 ") and b"only streams here" in why
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        pytest.param(asking({"role": "user", "content": "x" * 300_000}), b"413", id="a large one"),
+        pytest.param(b'{"stream": true, "messages": ' + b"[" * 5000, b"400", id="a deep one"),
+        pytest.param(b'{"stream": true, "messages": [{"a": "\\ud800"}]}', b"400", id="no UTF-16"),
+        pytest.param(
+            asking(ASKED, {"role": "assistant", "content": [{**HALF_CALL, "id": "x" * 9000}]}),
+            b"400",
+            id="a long id",
+        ),
+    ],
+)
+def test_a_hostile_history_is_refused_in_few_words(body, status):
+    with FaultServer(WHOLE, check_history=True) as local:
+        head, answer, _ = ask(local.url, request(body))
+        served = local.wait(1)[0]
+    assert head.startswith(b"HTTP/1.1 " + status)
+    assert len(answer) < 500
+    assert served.ended == "sent all"
+
+
+def test_nothing_of_a_history_is_kept():
+    with FaultServer(WHOLE, check_history=True) as local:
+        ask(local.url, request(asking({"role": "user", "content": "my secret"})))
+        ask(local.url, request(asking({"role": "assistant", "content": [{"my secret": 1}]})))
+        log = local.wait(2)
+    assert "my secret" not in repr(log)

@@ -12,9 +12,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 
+from streamlab.consumer.conversation import objections
 from streamlab.errors import UsageError
 from streamlab.streams.recording import Chunk, Recording
 from streamlab.wire.events import ENDINGS
@@ -28,6 +30,7 @@ __all__ = [
     "decide",
     "framed",
     "head",
+    "history_checked",
     "http_error",
     "plan",
     "shown",
@@ -41,6 +44,9 @@ FRAMINGS = ("chunked", "close", "length")
 #: The names that a request may call us by. A web page whose own name has been pointed at 127.0.0.1
 #: ("DNS rebinding") still sends that name.
 NAMES = ("127.0.0.1", "[::1]", "localhost")
+
+#: Largest body, in bytes, whose history is checked, and longest objection that is quoted.
+MAX_HISTORY, MAX_OBJECTION = 256 * 1024, 300
 
 ERROR_TYPES = {
     400: "invalid_request_error",
@@ -167,6 +173,31 @@ def chooser(items: Items, how: Answer) -> Chooser:
         raise UsageError("nothing to answer with: give at least one recording")
     turns = itertools.cycle([answer(item) for item in given])
     return lambda asked: next(turns)
+
+
+class History(msgspec.Struct, frozen=True):
+    """The messages in a request's body: read, looked at, and not kept."""
+
+    messages: list[dict[str, Any]]
+
+
+def history_checked(body: bytes, choose: Chooser) -> Chooser:
+    """Refuse a history that the API would refuse; a refused request uses no answer up."""
+    refusal = _history_refused(body)
+    return choose if refusal is None else lambda asked: refusal
+
+
+def _history_refused(body: bytes) -> Answer | None:
+    if len(body) > MAX_HISTORY:
+        return http_error(413, f"histories are checked up to {MAX_HISTORY:,} bytes of body")
+    try:
+        messages = msgspec.json.decode(body, type=History).messages
+    except (msgspec.MsgspecError, RecursionError):
+        return http_error(400, "messages: this must be a list of objects")
+    if not messages:
+        return http_error(400, "messages: there is none")
+    found = objections(messages)
+    return http_error(400, str(found[0])[:MAX_OBJECTION]) if found else None
 
 
 def decide(asked: Asked, choose: Chooser) -> Answer:

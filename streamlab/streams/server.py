@@ -24,7 +24,16 @@ from types import TracebackType
 import msgspec
 
 from streamlab.errors import UsageError
-from streamlab.streams.answer import Answer, Asked, Items, chooser, decide, http_error, shown
+from streamlab.streams.answer import (
+    Answer,
+    Asked,
+    Items,
+    chooser,
+    decide,
+    history_checked,
+    http_error,
+    shown,
+)
 from streamlab.streams.connection import Heard, Line, asked_of, hear, send
 from streamlab.streams.recording import Recording
 
@@ -66,6 +75,9 @@ class FaultServer:
     or several of them, served in turn, over and over; or a dict of them, chosen by the request's
     model (`streamlab/NAME` or `NAME`); or a function from `Asked` to one of them. What is said
     here holds for every recording among them (and the headers for an HTTP status too).
+
+    With `check_history`, a request whose messages the API would refuse gets HTTP 400 and the reason
+    instead; `consumer/conversation.py` knows them.
     """
 
     def __init__(
@@ -78,6 +90,7 @@ class FaultServer:
         every: float | None = None,
         error: str = "",
         headers: tuple[tuple[str, str], ...] = (),
+        check_history: bool = False,
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
@@ -85,6 +98,7 @@ class FaultServer:
             raise UsageError(f"host {host!r} is none of {', '.join(HOSTS)}: loopback only")
         how = Answer(Recording(), ending, framing, speed, every, error, headers=headers)
         self._choose = chooser(answers, how)
+        self._check_history = check_history
         self._host, self._port = host, port
         self._address: tuple[str, int] | None = None
         self._thread: threading.Thread | None = None
@@ -226,7 +240,8 @@ class FaultServer:
     async def _answer(self, line: Line, heard: Heard) -> None:
         """Answer one request, and log what came of it."""
         asked = asked_of(heard, next(self._numbers), self._now())
-        answer, ended = heard.refusal or decide(asked, self._choose), "server stopped"
+        choose = history_checked(heard.body, self._choose) if self._check_history else self._choose
+        answer, ended = heard.refusal or decide(asked, choose), "server stopped"
         try:
             if heard.head and heard.head.http_version < b"1.1" and answer.framing == "chunked":
                 answer = msgspec.structs.replace(answer, framing="close")  # 1.0 knows no chunks

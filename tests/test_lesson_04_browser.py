@@ -1,0 +1,125 @@
+"""Lesson 04 as a learner meets it: in a real JupyterLab, light and dark, by mouse and by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from streamlab.study.questions import question
+from tests.lab import PATIENCE, Lab, Notebook
+from tests.refresh_notebooks import NOTEBOOKS, kernel_environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Locator
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=PATIENCE * 1000)
+
+LESSON = "04-two-buffers.ipynb"
+PARTIAL = "Yes, W-7 can be deleted."
+#: Run one cell by its id, and show it; gives its place.
+RUN = """
+async id => {
+  const notebook = jupyterapp.shell.currentWidget.content;
+  const place = notebook.widgets.findIndex(cell => cell.model.id === id);
+  if (place < 0) throw new Error(`no cell ${id}`);
+  notebook.activeCellIndex = place;
+  notebook.deselectAll();
+  await notebook.scrollToItem(place);
+  await jupyterapp.commands.execute('notebook:run-cell');
+  return place;
+}
+"""
+#: Write an answer in place of the stub's.
+ANSWER = """
+line => {
+  const widgets = jupyterapp.shell.currentWidget.content.widgets;
+  const shared = widgets.find(cell => cell.model.id === 'exercise-stub').model.sharedModel;
+  shared.setSource(shared.getSource().replace('return ...  # your answer', line));
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with pytest.MonkeyPatch.context() as patch:
+        environment = kernel_environment(str(tmp_path_factory.mktemp("ipython")))
+        patch.setenv("PYTHONPATH", environment["PYTHONPATH"])
+        with Lab(NOTEBOOKS) as running:
+            yield running
+
+
+@pytest.fixture(params=["Light", "Dark"])
+def notebook(lab: Lab, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Notebook]:
+    """The lesson with a fresh kernel, which has no guesses."""
+    with lab.open(browser, LESSON, request.param) as opened:
+        run(opened, "imports", "broken")
+        yield opened
+        assert opened.errors == []
+        opened.page.evaluate("jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+
+
+def run(notebook: Notebook, *ids: str) -> Locator:
+    """Run some cells, one after the other; what the last one put out."""
+    for id in ids:
+        place = notebook.page.evaluate(RUN, id)
+        notebook.wait_until_idle()
+    cell = notebook.page.locator(f'.jp-Cell[data-windowed-list-index="{place}"]')
+    return cell.locator(".jp-OutputArea")
+
+
+def test_the_screen_grows_by_key_while_what_is_kept_stays(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    view = run(notebook, "stepper").locator(".sl-stepper")
+    screen, kept = view.locator(".panel.screen"), view.locator(".panel.kept")
+    expect(screen).to_contain_text(PARTIAL)
+    expect(kept).to_contain_text("Nothing is kept; a retry starts here.")
+    notebook.screenshot(tmp_path / "stepper.png")
+    view.click(position={"x": 5, "y": 5})
+    notebook.page.keyboard.press("Home")
+    expect(screen).not_to_contain_text("Yes")
+    for key, text in (("ArrowRight", ""), ("ArrowRight", "Yes, W-7"), ("ArrowRight", "can be")):
+        notebook.page.keyboard.press(key)
+        expect(screen).to_contain_text(text)
+        expect(kept.locator(".message")).to_have_count(1)
+    view.get_by_role("button", name="undo").click()
+    view.click(position={"x": 5, "y": 5})
+    notebook.page.keyboard.press("End")
+    expect(view).to_contain_text("step 12 of 12")
+    expect(kept.locator(".message")).to_have_count(2)
+    expect(kept).to_contain_text(f"{PARTIAL} But first close its audit.")
+
+
+def test_two_histories_stand_side_by_side(notebook: Notebook, tmp_path: Path) -> None:
+    table = run(notebook, "naive-code", "two-buffers").locator("table")
+    expect(table.get_by_role("row")).to_have_count(4)
+    names = table.get_by_role("columnheader")
+    expect(names.nth(1)).to_have_text("what is shown is kept")
+    after = table.get_by_role("row").last.locator("td")
+    expect(after.nth(0).locator("div").last).to_have_text(f"+assistant: {PARTIAL}")
+    expect(after.nth(1)).not_to_contain_text("assistant")
+    notebook.screenshot(tmp_path / "side-by-side.png")
+
+
+def test_a_guess_is_answered_by_the_server_itself(notebook: Notebook, tmp_path: Path) -> None:
+    asked = question("04-next")
+    quiz = run(notebook, "naive-code", "four", "predict-next").locator(".sl-quiz")
+    quiz.get_by_text(asked.options[0].text).click()
+    output = run(notebook, "run-next")
+    expect(output).to_contain_text("BadRequestError")
+    expect(output).to_contain_text("You guessed A: None")
+    notebook.screenshot(tmp_path / "next.png")
+
+
+def test_the_answer_to_the_exercise_is_checked(notebook: Notebook) -> None:
+    right = "kept = [b for b in blocks if b.get('text', 'x').strip()]; return "
+    right += "history + [{'role': 'assistant', 'content': kept}] if complete and kept else history"
+    expect(run(notebook, "exercise-stub")).to_contain_text("not answered yet")
+    notebook.page.evaluate(ANSWER, right)
+    expect(run(notebook, "exercise-stub")).to_contain_text("04-ex: right in all 10 cases.")
