@@ -100,8 +100,8 @@ def test_what_is_still_on_its_way_when_it_is_given_up_never_happens() -> None:
     effects = RecordingAdapter()
     assert reconcile(Attempt(State.RECONCILING, id="attempt-7"), effects).state is State.ABORTED
     late = commit(READY, PROPOSALS, effects)
-    assert late.state is State.RECONCILING
-    assert reconcile(late, effects).state is State.ABORTED
+    assert late.state is State.ABORTED
+    assert late.why == "it was refused: attempt-7 is closed: it was given up before this came"
     assert effects.records == {} and effects.find("attempt-7") is None
 
 

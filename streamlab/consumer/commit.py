@@ -21,7 +21,17 @@ import msgspec
 from streamlab.consumer.attempt import Attempt, Input, State, advance
 from streamlab.consumer.gates import Proposal
 
-__all__ = ["Effects", "Record", "RecordingAdapter", "begin", "commit", "perform", "reconcile"]
+__all__ = [
+    "Effects",
+    "Proposals",
+    "Record",
+    "RecordingAdapter",
+    "Refusal",
+    "begin",
+    "commit",
+    "perform",
+    "reconcile",
+]
 
 Proposals = tuple[Proposal, ...]
 
@@ -33,10 +43,16 @@ class Record(msgspec.Struct, frozen=True):
     proposals: Proposals
 
 
-class Effects(Protocol):
-    """Whoever makes effects happen. Both raise `OSError` where no answer comes back."""
+class Refusal(msgspec.Struct, frozen=True):
+    """That an effect has not happened, and will not: an answer, and no doubt."""
 
-    def submit(self, key: str, proposals: Proposals) -> Record:
+    why: str
+
+
+class Effects(Protocol):
+    """Whoever makes effects happen. Each of these raises `OSError` where no answer comes back."""
+
+    def submit(self, key: str, proposals: Proposals) -> Record | Refusal:
         """Make the effect happen, once for each key; a second time gives the first record."""
 
     def find(self, key: str) -> Record | None:
@@ -59,11 +75,11 @@ class RecordingAdapter:
         """Lose the next answer on its way back: the effect happens, and the caller can't know."""
         self._loses = True
 
-    def submit(self, key: str, proposals: Proposals) -> Record:
+    def submit(self, key: str, proposals: Proposals) -> Record | Refusal:
         """See `Effects`."""
         self.submissions.append(key)
         if key in self._closed:
-            raise PermissionError(f"{key} is closed: it was given up before this came")
+            return Refusal(f"{key} is closed: it was given up before this came")
         record = self.records.setdefault(key, Record(key, proposals))
         if self._loses:
             self._loses = False
@@ -112,10 +128,12 @@ def perform(
     if objection:
         return advance(attempt, Input.EFFECT_REFUSED, f"no longer authorised: {objection}")
     try:
-        record = effects.submit(attempt.id, proposals)
+        answer = effects.submit(attempt.id, proposals)
     except OSError as why:
         return advance(attempt, Input.EFFECT_UNKNOWN, f"no answer: {why}; it may have happened")
-    return advance(attempt, Input.EFFECT_RECORDED, f"the effect is on record as {record.key}")
+    if isinstance(answer, Refusal):
+        return advance(attempt, Input.EFFECT_REFUSED, f"it was refused: {answer.why}")
+    return advance(attempt, Input.EFFECT_RECORDED, f"the effect is on record as {answer.key}")
 
 
 def reconcile(attempt: Attempt, effects: Effects) -> Attempt:

@@ -27,7 +27,7 @@ __all__ = ["KEPT", "Conversation", "Message", "Objection", "content", "objection
 Message = dict[str, Any]
 Block = dict[str, Any]
 
-#: The states in which an answer that was judged is kept: whole, and nothing in it unacceptable here.
+#: The states in which an answer is kept once it was judged: it is whole, and acceptable here.
 KEPT = frozenset(
     {
         State.MESSAGE_COMPLETE,
