@@ -42,9 +42,6 @@ _HOME = {
     "judge": "streamlab.analysis.judge",
     "Script": "streamlab.streams.script",
     "trace": "streamlab.analysis.trace",
-    "state_timeline": "streamlab.analysis.plots",
-    "segment_timeline": "streamlab.analysis.plots",
-    "machine": "streamlab.analysis.plots",
     "preview": "streamlab.consumer.preview",
     "ask_sdk": "streamlab.study.sdk",
     "GUARDS": "streamlab.study.guards",
@@ -63,6 +60,7 @@ _HOME = {
 #: Public names that are modules themselves.
 _MODULES = {
     "faults": "streamlab.streams.faults",
+    "plots": "streamlab.analysis.plots",
     "scenarios": "streamlab.streams.scenarios",
     "synth": "streamlab.streams.synth",
 }

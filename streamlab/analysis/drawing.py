@@ -196,7 +196,7 @@ class Board:
     def drawing(self, title: str, caption: str) -> Drawing:
         """What was drawn, as a value."""
         out = StringIO()
-        self.canvas.print_svg(out, metadata={"Date": None})
+        self.canvas.print_svg(out, metadata={"Date": None})  # type: ignore[no-untyped-call]
         return Drawing(title, caption, _finished(out.getvalue(), title, self.words))
 
 

@@ -11,7 +11,7 @@ Read next: `machine_figure.py`, which draws it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations
 from typing import NamedTuple
 
@@ -98,7 +98,7 @@ def in_order(table: Table) -> list[State]:
         if state in seen or not table.get(state):
             return
         seen.add(state)
-        for following in reversed(table[state].values()):
+        for following in reversed(list(table[state].values())):
             visit(following)
         done.append(state)
 
@@ -118,12 +118,13 @@ def least_crossing(
     """
     rows = {state: [upper.index(e.start) for e in every if e.end is state] for state in lower}
 
-    def crossings(order: Sequence[State]) -> int:
+    def crossings(order: Iterable[State]) -> int:
+        placed = tuple(order)
         return sum(
             min(rows[left], default=row) < row
-            for n, state in enumerate(order)
+            for n, state in enumerate(placed)
             for row in rows[state]
-            for left in order[:n]
+            for left in placed[:n]
         )
 
     return list(min(permutations(lower), key=crossings)) if len(lower) <= MAX_TRIED else lower
@@ -187,7 +188,12 @@ class _Planner:
             if edge.start is state is edge.end:
                 y = self._write(edge.words, right + 36, y + 3)
                 out, back = y - 9, y + 3
-                loop = [(right, out), (right + 26, out), (right + 26, back), (right, back)]
+                loop: list[Point] = [
+                    (right, out),
+                    (right + 26, out),
+                    (right + 26, back),
+                    (right, back),
+                ]
                 self.ways[edge] = loop
                 y += 6
         for edge in self.rails:

@@ -9,13 +9,13 @@ Read next: `segment_figure.py`, then `machine_figure.py`, which draws the table 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from streamlab.analysis.drawing import WIDTH, Board, Drawing, fitted, levels, wide
 from streamlab.analysis.machine_figure import machine
-from streamlab.analysis.plain import clipped, counted
+from streamlab.analysis.plain import clipped, counted, visible
 from streamlab.analysis.segment_figure import segment_timeline
 from streamlab.analysis.steps_axis import (
     Axis,
@@ -54,8 +54,8 @@ HATCH: dict[str, str] = {
 #: Traces in one figure, at most: beyond that nobody compares.
 MAX_TRACES = 12
 
-BAR, GHOST, LINE, GAP, NAME = 24, 16, 14, 14, 11
-LEFT, NAMES, LAST = 64, 150, 220  #: the columns beside the bars
+BAR, GHOST, LINE, GAP, NAME, TITLE = 24, 16, 14, 14, 11, 11
+LEFT, NAMES, LAST = 64, 250, 220  #: the columns beside the bars; names take what they need
 
 
 class Run(NamedTuple):
@@ -82,7 +82,7 @@ def state_timeline(*given: Given | Mapping[str, Given], by: By = "steps") -> Dra
     Take one or several, or a mapping from names. `by="time"` has seconds where there are any.
     """
     named = _named(given)
-    left = NAMES if len(named) > 1 else LEFT
+    left = _beside(named) if len(named) > 1 else LEFT
     parts = [part for trace in named.values() for part in (trace.steps, trace.cut_off)]
     axis = Axis(list(filter(None, parts)), by, left, WIDTH - LAST)
     rows = [_Row(name, trace, axis) for name, trace in named.items()]
@@ -95,6 +95,11 @@ def state_timeline(*given: Given | Mapping[str, Given], by: By = "steps") -> Dra
     axis.draw(board, y)
     told = [row.told(len(rows) > 1) for row in rows]
     return board.drawing("The attempt's states over the steps", "\n".join(told))
+
+
+def _beside(names: Iterable[str]) -> float:
+    """How wide the column of names is."""
+    return min(NAMES, max(wide(visible(clipped(name, 60)), TITLE) for name in names) + 20)
 
 
 def _named(given: Sequence[Given | Mapping[str, Given]]) -> dict[str, Trace]:
@@ -144,7 +149,7 @@ class _Row:
         bar = y + self.over
         middle = bar + BAR / 2 + 4
         if titled:
-            board.text(8, middle, fitted(self.name, NAMES - 20, 11), 11, bold=True)
+            board.text(8, middle, fitted(self.name, NAMES - 20, TITLE), TITLE, bold=True)
         for run, (start, end) in zip(self.runs, self.bands, strict=True):
             fill = "soft" if run.state is State.PREVIEW else "paper"
             hatch = HATCH.get(run.state, "")

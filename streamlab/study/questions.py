@@ -14,12 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 from streamlab.errors import UsageError
-from streamlab.study import lesson_00, lesson_01
+from streamlab.study import lesson_00, lesson_01, lesson_02, lesson_03, lesson_04, lesson_05
 from streamlab.study.tasks import UNANSWERED, Case, Exercise, Question
 
 __all__ = ["EXERCISES", "GUESSES", "QUESTIONS", "check", "exercise", "question"]
 
-LESSONS = (lesson_00, lesson_01)
+LESSONS = (lesson_00, lesson_01, lesson_02, lesson_03, lesson_04, lesson_05)
 
 QUESTIONS: dict[str, Question] = {each.id: each for lesson in LESSONS for each in lesson.QUESTIONS}
 EXERCISES: dict[str, Exercise] = {each.id: each for lesson in LESSONS for each in lesson.EXERCISES}

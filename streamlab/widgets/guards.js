@@ -2,8 +2,6 @@
 // it sets one trait, `picked`. Every text reaches the page through a text node. Works without a
 // kernel too.
 
-let views = 0; // radio buttons of one name are one group in the whole page, so each view has its own
-
 const SVG = "http://www.w3.org/2000/svg";
 const ICONS = { // 16 × 16, drawn in the colour of the text; the Stepper's own
   PREVIEW: "M3 8h.01M8 8h.01M13 8h.01", MESSAGE_COMPLETE: "M3.5 3.5h9v9h-9z",
@@ -48,7 +46,8 @@ function put(el, text) { // a live region must not speak when nothing has change
 
 function render({ model, el }) {
   const board = model.get("board");
-  const id = `sl-guards-${++views}`;
+  // A counter would not tell two boards apart: every model loads a copy of this module.
+  const id = `sl-guards-${Math.random().toString(36).slice(2)}`;
   const choices = ["", ...board.guards.map((guard) => guard.name)].map((name, place) => {
     const input = h("input", { type: "radio", name: id, id: `${id}-${place}`, value: name });
     const sign = span("sign"), label = h("label", { for: input.id, class: "choice" }, input,

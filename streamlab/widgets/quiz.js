@@ -2,8 +2,6 @@
 // Every text reaches the page through a text node. Works without a kernel too: only then nobody
 // keeps the guess.
 
-let views = 0; // radio buttons of one name are one group in the whole page, so each view has its own
-
 const letter = (place) => String.fromCharCode(65 + place);
 
 function h(tag, props = {}, ...children) {
@@ -24,7 +22,9 @@ function put(el, text) { // a live region must not speak when nothing has change
 
 function render({ model, el }) {
   const { text, options } = model.get("question");
-  const id = `sl-quiz-${++views}`;
+  // Radio buttons of one name are one group in the whole page, so each view has its own. A counter
+  // would not do: every model loads a copy of this module.
+  const id = `sl-quiz-${Math.random().toString(36).slice(2)}`;
   const explain = h("button", { type: "button" }, "Explain my guess");
   const status = h("span", { class: "status", role: "status" });
   const rows = options.map((option, place) => {

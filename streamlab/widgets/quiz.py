@@ -49,8 +49,10 @@ def reveal(*ids: str) -> Reveal | Reveals:
     for id in ids:
         if id in SHOWN:
             SHOWN[id].revealed = True
-    told = [Reveal(question(id), GUESSES.get(id)) for id in ids]
-    return told[0] if len(told) == 1 else Reveals(told)
+    if len(ids) == 1:
+        return Reveal(question(ids[0]), GUESSES.get(ids[0]))
+    numbered = enumerate(ids, 1)
+    return Reveals([Reveal(question(id), GUESSES.get(id), f"Answer {n}") for n, id in numbered])
 
 
 def summary(lesson: str) -> None:
@@ -137,7 +139,8 @@ class Predicts(VBox):  # type: ignore[misc]
 class Reveal:
     """What is said when the notebook shows what is so: first about the learner's own guess."""
 
-    def __init__(self, asked: Question, guess: int | None) -> None:
+    def __init__(self, asked: Question, guess: int | None, title: str = "The answer") -> None:
+        self.title = title
         named = [(letter(n), option) for n, option in enumerate(asked.options)]
         told = {asked.right} if guess is None else {asked.right, guess}
         self.right = named[asked.right]
@@ -170,7 +173,7 @@ class Reveal:
         others = "".join(paragraph(*each) for each in self.others)
         more = f"<details><summary>Why the others tempt</summary>{others}</details>"
         shut = "" if self.guessed is None else " open"  # who has not guessed yet may still want to
-        answer = f"<details{shut}><summary>The answer</summary>{said}{more}</details>"
+        answer = f"<details{shut}><summary>{self.title}</summary>{said}{more}</details>"
         return f'<div style="{BOX}">{answer}</div>'
 
 
