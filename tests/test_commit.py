@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,8 +63,49 @@ def test_a_second_commit_changes_nothing_and_submits_nothing() -> None:
 def test_two_commits_of_one_proposal_give_the_first_record() -> None:
     effects = RecordingAdapter()
     first = effects.submit("attempt-7", PROPOSALS)
-    assert effects.submit("attempt-7", ()) is first
+    assert effects.submit("attempt-7", PROPOSALS) is first
     assert effects.records == {"attempt-7": first}
+
+
+def test_another_effect_under_a_key_that_was_used_is_refused() -> None:
+    """Two attempts of one name would else both be told that their change is made."""
+    effects = RecordingAdapter()
+    other = (Proposal("call-2", "change_label", {"item": "W-8", "label": "Ready"}),)
+    assert commit(READY, PROPOSALS, effects).state is State.COMMITTED
+    assert commit(READY, other, effects).state is State.ABORTED
+    assert effects.records["attempt-7"].proposals == PROPOSALS
+
+
+def test_nothing_to_do_is_no_commit() -> None:
+    effects = RecordingAdapter()
+    assert commit(READY, (), effects).state is State.ABORTED
+    assert effects.submissions == []
+
+
+class Odd(RecordingAdapter):
+    """Effects whose answer is not what was agreed."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__()
+        self.answer = answer
+
+    def submit(self, key: str, proposals: Any) -> Any:
+        super().submit(key, proposals)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, Record("attempt-8", PROPOSALS), Record("attempt-7", ()), ValueError("what?")],
+    ids=["nothing", "another key", "another effect", "an exception of its own"],
+)
+def test_an_answer_that_nobody_understands_is_a_doubt(answer: Any) -> None:
+    effects = Odd(answer)
+    doubt = commit(READY, PROPOSALS, effects)
+    assert doubt.state is State.RECONCILING
+    assert reconcile(doubt, effects).state is State.COMMITTED
 
 
 def test_authorisation_is_asked_again_and_a_refusal_submits_nothing() -> None:

@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 
 from streamlab.analysis.judge import judge
 from streamlab.consumer.consumer import Consumer
-from streamlab.consumer.conversation import (
-    KEPT,
-    Conversation,
-    Message,
-    content,
-    objections,
-)
+from streamlab.consumer.conversation import KEPT, Conversation
 from streamlab.consumer.gates import CHAT
+from streamlab.consumer.history import Message, content, objections, wrong_blocks
 from streamlab.errors import UsageError
 from streamlab.streams import faults, synth
 from streamlab.streams.recording import Recording
@@ -91,13 +86,14 @@ def test_what_is_kept_of_a_whole_answer_would_be_taken_by_the_api(seed: int) -> 
     outcome = judge(whole)
     kept = ASKED.keep(outcome)
     if kept is ASKED:
-        assert outcome.attempt.state not in KEPT or not content(outcome.turn)
+        unfit = list(wrong_blocks("assistant", content(outcome.turn)))
+        assert outcome.attempt.state not in KEPT or unfit
     else:
         rules = {objection.rule for objection in objections(kept.messages)}
-        assert rules <= {"unanswered"}
+        assert rules <= {"unanswered", "last"}
         calls = [segment.start.call_id for segment in outcome.turn.calls]
-        answered = kept.answer(dict.fromkeys(calls, "done")) if calls else kept
-        assert answered.request() == list(answered.messages)
+        goes_on = kept.answer(dict.fromkeys(calls, "done")) if calls else kept.ask("And then?")
+        assert goes_on.request() == list(goes_on.messages)
 
 
 @pytest.mark.parametrize(
@@ -169,16 +165,140 @@ def test_a_blank_text_of_an_answer_is_left_out() -> None:
     assert content(outcome.turn) == [text("Yes, W-7 is ready.")]
 
 
+def test_an_answer_is_kept_once_and_only_where_a_question_is_open() -> None:
+    kept = ASKED.keep(judge(synth.greeting()))
+    assert kept.keep(judge(synth.greeting())) is kept
+    empty = Conversation()
+    assert empty.keep(judge(synth.greeting())) is empty
+
+
+def block(index: int, delta: dict[str, Any], **start: Any) -> list[dict[str, Any]]:
+    return [
+        {"type": "content_block_start", "index": index, "content_block": start},
+        {"type": "content_block_delta", "index": index, "delta": delta},
+        {"type": "content_block_stop", "index": index},
+    ]
+
+
+def stream(*events: list[dict[str, Any]], reason: str = "end_turn") -> Recording:
+    message = {"id": "msg_1", "model": "a-model", "content": [], "usage": {}}
+    payloads = [
+        {"type": "message_start", "message": message},
+        *(event for each in events for event in each),
+        {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {}},
+        {"type": "message_stop"},
+    ]
+    lines = (b"data: " + msgspec.json.encode(payload) + b"\n\n" for payload in payloads)
+    return Recording.from_bytes(b"".join(lines))
+
+
+def test_what_comes_beside_a_delta_replaces_nothing() -> None:
+    """Else the history could hold another call than the one that the gates have seen."""
+    more = {"name": "delete_all", "id": "t9", "input": {"amount": 99}, "type_": "x"}
+    delta = {"type": "input_json_delta", "partial_json": '{"amount": 1}', **more}
+    start = {"type": "tool_use", "id": "t1", "name": "pay", "input": {}}
+    outcome = judge(stream(block(0, delta, **start), reason="tool_use"))
+    (proposal,) = outcome.proposals
+    (kept,) = content(outcome.turn)
+    assert (kept["id"], kept["name"], kept["input"]) == ("t1", "pay", {"amount": 1})
+    assert (proposal.call_id, proposal.tool, proposal.input) == ("t1", "pay", {"amount": 1})
+
+
+UNFIT = {
+    "half a call that the provider runs": block(
+        0,
+        {"type": "input_json_delta", "partial_json": '{"q": '},
+        type="server_tool_use",
+        id="srv-1",
+        name="web_search",
+    ),
+    "unsigned thinking": block(0, {"type": "thinking_delta", "thinking": "Hm"}, type="thinking")
+    + block(1, {"type": "text_delta", "text": "Yes."}, type="text"),
+    "thinking and nothing else": block(
+        0, {"type": "signature_delta", "signature": "c2ln"}, type="thinking"
+    ),
+}
+
+
+@pytest.mark.parametrize("events", UNFIT.values(), ids=UNFIT)
+def test_a_whole_answer_that_no_request_may_hold_is_not_kept(events: Any) -> None:
+    outcome = judge(stream(events))
+    assert outcome.complete
+    assert ASKED.keep(outcome) is ASKED
+
+
+def test_nothing_that_is_handed_out_is_shared_with_what_is_kept() -> None:
+    outcome = judge(synth.change_label())
+    (call,) = outcome.turn.calls
+    kept = ASKED.keep(outcome).answer({call.start.call_id: "done"})
+    before = repr(kept), repr(outcome.turn), repr(outcome.proposals)
+    for message in kept.request():
+        message["content"][-1]["cache_control"] = {"type": "ephemeral"}
+    kept.request()[1]["content"][-1]["input"]["label"] = "changed"
+    content(outcome.turn)[-1]["input"]["label"] = "changed"
+    outcome.proposals[0].input["label"] = "handed out as it is"
+    fresh = judge(synth.change_label())
+    assert (repr(kept), repr(outcome.turn)) == before[:2]
+    assert fresh.turn == outcome.turn
+
+
+def test_reading_a_turn_changes_nothing_in_it() -> None:
+    first, second = {"cited_text": "a"}, {"cited_text": "b"}
+    start = {"type": "text", "text": "", "citations": [first]}
+    events = block(0, {"type": "citations_delta", "citation": second}, **start)
+    events.insert(
+        1, {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x"}}
+    )
+    turn = judge(stream(events)).turn
+    assert [content(turn)[0]["citations"] for _ in range(3)] == [[first, second]] * 3
+
+
+HOSTILE = {
+    "a signature that is a list": {"type": "thinking", "thinking": "", "signature": [1]},
+    "a text that is a number": {"type": "text", "text": 5},
+    "citations that are an object": {"type": "text", "text": "x", "citations": {"a": 1}},
+}
+
+
+@pytest.mark.parametrize("start", HOSTILE.values(), ids=HOSTILE)
+def test_fields_of_the_wrong_type_raise_nothing(start: dict[str, Any]) -> None:
+    delta = {"type": "citations_delta", "citation": {"a": 2}}
+    outcome = judge(stream(block(0, delta, **start)))
+    for segment in outcome.turn.segments:
+        assert isinstance(segment.signature, str) and isinstance(segment.attached, dict)
+    assert isinstance(content(outcome.turn), list)
+    assert outcome.attempt.state != "MESSAGE_COMPLETE" or "citations" in start
+
+
 # --- Going on from partial text -------------------------------------------------------------------
 
 
 def test_going_on_from_text_is_a_question_of_the_users_and_no_answer_of_the_models() -> None:
-    partial = judge(faults.disconnect(synth.greeting(), 6)).turn
-    again = ASKED.continue_from(partial)
+    again = ASKED.continue_from(judge(faults.disconnect(synth.greeting(), 6)))
     assert [message["role"] for message in again.messages] == ["user"]
     assert again.messages[0]["content"][-1]["text"].endswith("\n\nHello! What would you")
     assert objections(again.messages) == ()
     assert len(ASKED.messages[0]["content"]) == 1, "the conversation before it stays what it was"
+
+
+def test_an_answer_that_ran_into_its_token_limit_can_be_continued() -> None:
+    limited = judge(faults.token_limit(synth.greeting(), 6))
+    assert "What would you" in ASKED.continue_from(limited).request()[0]["content"][-1]["text"]
+
+
+def test_a_question_that_is_only_a_text_can_be_continued_too() -> None:
+    asked = Conversation(({"role": "user", "content": "Hi"},))
+    again = asked.continue_from(judge(faults.disconnect(synth.greeting(), 6)))
+    assert [each["type"] for each in again.request()[0]["content"]] == ["text", "text"]
+
+
+def test_half_a_character_at_the_cut_is_left_out() -> None:
+    cut = faults.disconnect(stream(block(0, {"type": "text_delta", "text": "Hi"}, type="text")), 2)
+    half = (
+        '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi \\ud83d"}}'
+    )
+    again = ASKED.continue_from(judge(faults.insert(cut, 2, f"data: {half}\n\n".encode())))
+    assert again.request()[0]["content"][-1]["text"].endswith("\n\nHi ")
 
 
 @pytest.mark.parametrize(
@@ -187,137 +307,20 @@ def test_going_on_from_text_is_a_question_of_the_users_and_no_answer_of_the_mode
         (faults.disconnect(synth.change_label(), 14), "segment 1 is a tool call"),
         (faults.disconnect(synth.thinking_then_tool(), 5), "segment 0 is thinking"),
         (faults.disconnect(synth.greeting(), 2), "no text had come"),
+        (faults.refuse(synth.greeting(), 6), "HELD: only an answer that was cut short"),
+        (faults.error(synth.greeting(), 6), "INVALID: only an answer that was cut short"),
+        (faults.cancel(synth.greeting(), 6), "ABORTED: only an answer that was cut short"),
+        (synth.greeting(), "MESSAGE_COMPLETE: only an answer that was cut short"),
     ],
-    ids=["half a tool call", "half a thought", "nothing"],
+    ids=["half a call", "half a thought", "nothing", "refused", "failed", "cancelled", "whole"],
 )
-def test_from_anything_but_text_there_is_no_going_on(recording: Recording, said: str) -> None:
+def test_from_anything_but_interrupted_text_there_is_no_going_on(
+    recording: Recording, said: str
+) -> None:
     with pytest.raises(UsageError, match=said):
-        ASKED.continue_from(judge(recording).turn)
+        ASKED.continue_from(judge(recording))
 
 
 def test_there_is_no_going_on_without_a_question() -> None:
-    partial = judge(faults.disconnect(synth.greeting(), 6)).turn
     with pytest.raises(UsageError, match="no question"):
-        Conversation().continue_from(partial)
-
-
-# --- The check of a history -----------------------------------------------------------------------
-
-#: What is wrong -> (messages, the rule, what is said, the place)
-REFUSED: dict[str, tuple[list[Message], str, str]] = {
-    "blank text": (
-        [user(text("Hi")), assistant(text(" "))],
-        "blank",
-        "turn 1, message 2 (assistant): block 1: the text is blank",
-    ),
-    "blank text of the user": (
-        [{"role": "user", "content": ""}],
-        "blank",
-        "turn 1, message 1 (user): block 1: the text is blank",
-    ),
-    "no content": (
-        [user(text("Hi")), assistant()],
-        "empty",
-        "turn 1, message 2 (assistant): it has no content",
-    ),
-    "unsigned thinking": (
-        [
-            user(text("Hi")),
-            assistant({"type": "thinking", "thinking": "Hm"}, text("Hello")),
-            user(text("And?")),
-        ],
-        "unsigned",
-        "turn 1, message 2 (assistant): block 1: thinking without a signature: it was cut off, "
-        "or changed",
-    ),
-    "half a call": (
-        [user(text("Hi")), assistant(call(input=None)), user(result())],
-        "half a call",
-        "turn 1, message 2 (assistant): block 1: a tool call whose input is no object",
-    ),
-    "an unanswered call, last": (
-        [user(text("Hi")), assistant(text("Yes"), call())],
-        "unanswered",
-        "turn 1, message 2 (assistant): the tool call call-1 has no result in the next message",
-    ),
-    "an unanswered call in the second turn": (
-        [
-            user(text("Hi")),
-            assistant(text("Hello")),
-            user(text("Label it")),
-            assistant(call()),
-            user(text("Well?")),
-        ],
-        "unanswered",
-        "turn 2, message 4 (assistant): the tool call call-1 has no result in the next message",
-    ),
-    "a result for nobody": (
-        [user(text("Hi")), assistant(text("Hello")), user(result())],
-        "unasked",
-        "turn 1, message 3 (user): there is a result for call-1, but no such call in the message "
-        "before",
-    ),
-    "the model begins": (
-        [assistant(text("Hello"))],
-        "first",
-        "turn 1, message 1 (assistant): a conversation begins with the user",
-    ),
-}
-
-
-@pytest.mark.parametrize(("messages", "rule", "said"), REFUSED.values(), ids=REFUSED)
-def test_a_history_that_would_be_refused(messages: list[Message], rule: str, said: str) -> None:
-    first = objections(messages)[0]
-    assert (first.rule, str(first)) == (rule, said)
-    with pytest.raises(UsageError) as raised:
-        Conversation(tuple(messages)).request()
-    assert str(raised.value) == said
-
-
-def test_every_objection_is_found_and_named_in_order() -> None:
-    messages = [user(text("")), assistant(call("a"), call("b")), user(result("b"), result("c"))]
-    assert [(found.message, found.rule) for found in objections(messages)] == [
-        (1, "blank"),
-        (2, "unanswered"),
-        (3, "unasked"),
-    ]
-
-
-def test_a_round_of_tools_belongs_to_one_turn() -> None:
-    messages = [
-        user(text("Hi")),
-        assistant(call()),
-        user(result()),
-        assistant(text("Done")),
-        {"role": "user", "content": "Thanks"},
-        assistant(text("")),
-    ]
-    (found,) = objections(messages)
-    assert found.turn == 2
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
-BLOCKS = st.fixed_dictionaries(
-    {"type": st.sampled_from(("text", "thinking", "tool_use", "tool_result", "new")) | JSON},
-    optional={"text": JSON, "signature": JSON, "id": JSON, "tool_use_id": JSON, "input": JSON},
-)
-MESSAGES = st.fixed_dictionaries(
-    {},
-    optional={
-        "role": st.sampled_from(("user", "assistant")) | JSON,
-        "content": st.lists(BLOCKS) | JSON,
-    },
-)
-
-
-@given(st.lists(MESSAGES, max_size=5))
-def test_whatever_it_is_handed_it_objects_and_never_raises(messages: list[Message]) -> None:
-    for objection in objections(messages):
-        assert 1 <= objection.message <= len(messages)
-        assert msgspec.json.encode(str(objection))
+        Conversation().continue_from(judge(faults.disconnect(synth.greeting(), 6)))

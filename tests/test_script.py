@@ -69,8 +69,17 @@ def test_a_change_leaves_the_script_before_it_as_it_was() -> None:
         lambda s: s.late(after=0),
         lambda s: s.cancel(after=99, hang_up=False),
         lambda s: s.inject(faults.duplicate, frame=99),
+        lambda s: s.late(after=1.5),
     ],
-    ids=["frame 0", "no such frame", "before it came", "late at 0", "cancel at 99", "inject at 99"],
+    ids=[
+        "frame 0",
+        "no such frame",
+        "before it came",
+        "late at 0",
+        "cancel at 99",
+        "inject at 99",
+        "no number",
+    ],
 )
 def test_a_place_that_is_none_is_named(change: Callable[[Script], Script]) -> None:
     with pytest.raises(UsageError, match=r"frames? \d|after=4"):
@@ -145,3 +154,28 @@ def test_what_was_kept_at_the_gates_stays_kept_whatever_comes_later() -> None:
     steps = trace(script).to_json()["steps"]
     kept = {step["kind"]: len(step["history"]) for step in steps}
     assert kept == {"frame": 1, "end": 1, "gates": 2, "late": 2, "cancel": 1}
+
+
+def test_a_fault_that_no_code_could_name_is_refused() -> None:
+    with pytest.raises(UsageError, match="<lambda> is none of `faults`"):
+        SCRIPT.inject(lambda recording: recording)
+
+
+def test_a_control_stays_at_the_frame_that_it_was_put_at() -> None:
+    ping = b'event: ping\ndata: {"type": "ping"}\n\n'
+    script = SCRIPT.cancel(after=14, hang_up=False).redeliver(frame=4)
+    plain, moved = trace(script), trace(script.insert(after=2, frame=ping))
+    cancelled = [next(s.n for s in t.steps if s.kind == "cancel") for t in (plain, moved)]
+    assert cancelled == [16, 17]
+    assert [step.name for step in moved.steps if step.kind == "redeliver"] == ["frame 5"]
+
+
+def test_a_control_whose_frame_comes_no_more_does_not_happen() -> None:
+    script = SCRIPT.cancel(after=14, hang_up=False).late().disconnect(after=5)
+    assert [step.kind for step in trace(script).steps[5:]] == ["end", "late"]
+
+
+def test_a_callback_of_this_attempt_is_late_and_not_a_repetition_of_an_earlier_ones() -> None:
+    steps = trace(SCRIPT.late(after=5).error(after=8).late()).steps
+    receipts = [step.receipt for step in steps if step.kind == "late"]
+    assert receipts == [Receipt.FOREIGN, Receipt.LATE]

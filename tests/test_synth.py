@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from streamlab.analysis.judge import Outcome, judge
 from streamlab.errors import UsageError
 from streamlab.streams import claude_writer, faults, parts, recording, synth
+from streamlab.streams.claude_faults import payload_of
 from streamlab.streams.parts import (
     OtherBlock,
     Part,
@@ -330,7 +331,7 @@ def test_tool_json_has_the_size_that_was_asked_for(size: int) -> None:
     (call,) = judge(source).turn.calls
     assert len(call.text) == size
     assert call.input["rows"]
-    pieces = [faults.payload_of(frame).get("delta", {}) for frame in faults.frames(source)]
+    pieces = [payload_of(frame).get("delta", {}) for frame in faults.frames(source)]
     sizes = {len(piece["partial_json"]) for piece in pieces if "partial_json" in piece}
     assert max(sizes) == 8
 

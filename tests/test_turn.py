@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import tracemalloc
 from typing import Any, get_args
 
@@ -309,3 +310,19 @@ def test_folding_nothing_is_the_empty_turn() -> None:
     assert fold([]) is EMPTY
     assert Turn() == EMPTY
     assert not EMPTY.complete
+
+
+def test_two_turns_are_equal_or_they_are_not() -> None:
+    """`!=` is the opposite of `==`, which msgspec would not make of it."""
+    first, second = (fold([TEXT, TextDelta("0", "a"), SegmentStopped("0", 4)]) for _ in range(2))
+    assert first is not second
+    for one, same in ((first, second), (first.segments[0], second.segments[0])):
+        assert operator.eq(one, same) and operator.ne(one, same) is False
+    other = reduce(first, Problem("a-rule", "note", "something", 9))
+    assert operator.ne(first, other) and operator.eq(first, other) is False
+
+
+def test_no_part_of_an_answer_begins_after_its_end() -> None:
+    done = fold([TEXT, TextDelta("0", "a"), MessageCompleted(9)])
+    for late in (SegmentStarted("7", "tool_call", 10, name="x"), StopReported("end_turn", "x", 10)):
+        assert reduce(done, late) is done

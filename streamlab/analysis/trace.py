@@ -196,8 +196,8 @@ class _Tracer:
     def _deliver(self, kind: str, name: str, envelope: Envelope) -> Step:
         turn_before, before = self.turn, self.attempt
         receipt = receive(envelope, before, self.delivered)
-        self.delivered.add(envelope.delivery)
         if receipt is Receipt.NEW:
+            self.delivered.add(envelope.delivery)
             for event in envelope.events:
                 self.turn = reduce(self.turn, event)
                 self.attempt = observe(self.attempt, event)

@@ -13,6 +13,7 @@ Read next: `conversation.py`, for what is kept of an answer; `attempt.py`, for t
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Protocol
 
@@ -53,7 +54,10 @@ class Effects(Protocol):
     """Whoever makes effects happen. Each of these raises `OSError` where no answer comes back."""
 
     def submit(self, key: str, proposals: Proposals) -> Record | Refusal:
-        """Make the effect happen, once for each key; a second time gives the first record."""
+        """Make the effect happen, once for each key; a second time gives the first record.
+
+        Other proposals under a key that was used are refused: they are another effect.
+        """
 
     def find(self, key: str) -> Record | None:
         """The record of a key, if its effect has happened so far."""
@@ -70,6 +74,7 @@ class RecordingAdapter:
         self.records: dict[str, Record] = {}
         self._closed: set[str] = set()
         self._loses = False
+        self._lock = threading.Lock()
 
     def lose_next(self) -> None:
         """Lose the next answer on its way back: the effect happens, and the caller can't know."""
@@ -77,13 +82,16 @@ class RecordingAdapter:
 
     def submit(self, key: str, proposals: Proposals) -> Record | Refusal:
         """See `Effects`."""
-        self.submissions.append(key)
-        if key in self._closed:
-            return Refusal(f"{key} is closed: it was given up before this came")
-        record = self.records.setdefault(key, Record(key, proposals))
-        if self._loses:
-            self._loses = False
+        with self._lock:
+            self.submissions.append(key)
+            lost, self._loses = self._loses, False
+            if key in self._closed:
+                return Refusal(f"{key} is closed: it was given up before this came")
+            record = self.records.setdefault(key, Record(key, proposals))
+        if lost:
             raise ConnectionResetError("the connection was lost before the answer came")
+        if record.proposals != proposals:
+            return Refusal(f"{key} was used for another effect")
         return record
 
     def find(self, key: str) -> Record | None:
@@ -92,9 +100,10 @@ class RecordingAdapter:
 
     def close(self, key: str) -> Record | None:
         """See `Effects`."""
-        if key not in self.records:
-            self._closed.add(key)
-        return self.records.get(key)
+        with self._lock:
+            if key not in self.records:
+                self._closed.add(key)
+            return self.records.get(key)
 
 
 def commit(
@@ -125,14 +134,17 @@ def perform(
     if attempt.state is not State.COMMITTING:
         return attempt
     objection = next(filter(None, map(authorise, proposals)), "") if authorise else ""
-    if objection:
-        return advance(attempt, Input.EFFECT_REFUSED, f"no longer authorised: {objection}")
+    if objection or not proposals:
+        why = f"no longer authorised: {objection}" if objection else "there is nothing to do"
+        return advance(attempt, Input.EFFECT_REFUSED, why)
     try:
         answer = effects.submit(attempt.id, proposals)
-    except OSError as why:
+    except Exception as why:  # whatever went wrong, it may have gone wrong after the effect
         return advance(attempt, Input.EFFECT_UNKNOWN, f"no answer: {why}; it may have happened")
     if isinstance(answer, Refusal):
         return advance(attempt, Input.EFFECT_REFUSED, f"it was refused: {answer.why}")
+    if answer != Record(attempt.id, proposals):
+        return advance(attempt, Input.EFFECT_UNKNOWN, "the answer is about another effect")
     return advance(attempt, Input.EFFECT_RECORDED, f"the effect is on record as {answer.key}")
 
 

@@ -6,26 +6,31 @@ words: half a sentence is then an answer it gave, and half a tool call is one th
 `keep` takes a turn only when its attempt found it complete and acceptable; else the conversation is
 the *same object* as before the call, and a retry starts there.
 
-Messages are in the form of the Messages API: a role, and a list of content blocks.
 Read next: `delivery.py`, for what comes twice or too late.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, Protocol
 
 import msgspec
 
 from streamlab.consumer.attempt import Attempt, State
 from streamlab.consumer.gates import Verdict
-from streamlab.consumer.turn import Segment, Turn
+from streamlab.consumer.history import (
+    Block,
+    Message,
+    blocks_of,
+    content,
+    objections,
+    wrong_blocks,
+)
+from streamlab.consumer.turn import Turn
 from streamlab.errors import UsageError
 
-__all__ = ["KEPT", "Conversation", "Message", "Objection", "content", "objections"]
-
-Message = dict[str, Any]
-Block = dict[str, Any]
+__all__ = ["KEPT", "Conversation", "Judged"]
 
 #: The states in which an answer is kept once it was judged: it is whole, and acceptable here.
 KEPT = frozenset(
@@ -41,7 +46,7 @@ KEPT = frozenset(
 #: What the model is told where it is to go on from an interrupted text.
 GO_ON = (
     "Your answer to this was interrupted. It ended with the text below. Go on exactly where it "
-    "ends, without repeating any of it.\n\n"
+    "ends, and repeat none of it.\n\n"
 )
 
 
@@ -70,12 +75,16 @@ class Conversation(msgspec.Struct, frozen=True):
     def keep(self, answer: Judged) -> Conversation:
         """Keep a whole, acceptable answer; of any other nothing, and this object comes back.
 
-        Complete is not enough: before the gates nobody has asked why the model stopped.
+        Complete is not enough: before the gates nobody has asked why the model stopped. And what no
+        request may hold, like thinking without its signature, is no history either.
         """
         state = answer.attempt.state
         judged = state is not State.MESSAGE_COMPLETE or answer.verdicts
-        blocks = content(answer.turn) if judged and state in KEPT else []
-        return self._with("assistant", blocks) if blocks else self
+        if not judged or state not in KEPT or self._last("role") != "user":
+            return self
+        blocks = content(answer.turn)
+        wrong = next(wrong_blocks("assistant", blocks), None)
+        return self if wrong else self._with("assistant", blocks)
 
     def answer(self, results: Mapping[str, str]) -> Conversation:
         """Give the results of tool calls, by call id; in one message, as the API wants them."""
@@ -87,152 +96,43 @@ class Conversation(msgspec.Struct, frozen=True):
             ],
         )
 
-    def continue_from(self, partial: Turn) -> Conversation:
+    def continue_from(self, answer: Judged) -> Conversation:
         """Ask the model to go on from an interrupted *text*: never done unless it is asked for.
 
         The fragment is quoted to the model by the user, so no half answer stands as the model's
-        own. Raises `UsageError` where anything but text had come: half a tool call or half a
-        thought is not to be gone on from.
+        own. Raises `UsageError` where the answer was not cut short, or where anything but text had
+        come: half a tool call or half a thought can't be continued.
         """
-        other = next((s for s in partial.segments if s.kind != "text"), None)
+        state, turn = answer.attempt.state, answer.turn
+        if state is not State.INCOMPLETE and turn.facts.stop_reason not in CUT_SHORT:
+            why = f"{state}: only an answer that was cut short can be continued"
+            raise UsageError(f"this answer is {why}")
+        other = next((s for s in turn.segments if s.kind != "text"), None)
         if other is not None:
             what = "a tool call" if other.kind == "tool_call" else other.kind
-            raise UsageError(f"segment {other.id} is {what}: only from text one can go on")
-        if not partial.text.strip():
-            raise UsageError("no text had come: there is nothing to go on from, so ask again")
-        if not self.messages or self.messages[-1]["role"] != "user":
-            raise UsageError("the last message is no question: there is nothing to go on with")
+            raise UsageError(f"segment {other.id} is {what}: only text can be continued")
+        if not turn.text.strip():
+            raise UsageError("no text had come: there is nothing to continue, so ask again")
+        if self._last("role") != "user":
+            raise UsageError("the last message is no question: there is nothing to continue")
+        half = turn.text.encode("utf-8", "ignore").decode()  # a cut may leave half a character
+        quoted = {"type": "text", "text": GO_ON + half}
         *earlier, last = self.messages
-        quoted = {"type": "text", "text": GO_ON + partial.text}
-        return Conversation((*earlier, {**last, "content": [*last["content"], quoted]}))
+        return Conversation((*earlier, {**last, "content": [*blocks_of(last), quoted]}))
 
     def request(self) -> list[Message]:
-        """The messages to send. Raises `UsageError` where the history would be refused."""
+        """The messages to send, as a copy. Raises `UsageError` where they would be refused."""
         found = objections(self.messages)
         if found:
             raise UsageError(str(found[0]))
-        return list(self.messages)
+        return deepcopy(list(self.messages))
+
+    def _last(self, key: str) -> Any:
+        return self.messages[-1].get(key) if self.messages else None
 
     def _with(self, role: str, blocks: list[Block]) -> Conversation:
         return Conversation((*self.messages, {"role": role, "content": blocks}))
 
 
-def content(turn: Turn) -> list[Block]:
-    """A whole turn as content blocks, in order; thinking and its signature byte for byte.
-
-    Blank text is left out: an answer may hold some, and a request may not.
-    """
-    blocks = [SHAPES[segment.kind](segment) for segment in turn.segments]
-    return [block for block in blocks if block["type"] != "text" or block["text"].strip()]
-
-
-#: Segment kind -> its content block.
-SHAPES: dict[str, Callable[[Segment], Block]] = {
-    "text": lambda s: {"type": "text", "text": s.text, **s.attached},
-    "thinking": lambda s: {
-        "type": "thinking",
-        "thinking": s.text,
-        "signature": s.signature,
-        **s.attached,
-    },
-    "tool_call": lambda s: {
-        "type": s.start.type or "tool_use",
-        "id": s.start.call_id,
-        "name": s.start.name,
-        "input": s.input,
-        **s.attached,
-    },
-    "other": lambda s: {"type": s.start.type, **s.attached},
-}
-
-
-# --- The check of a history -----------------------------------------------------------------------
-
-
-class Objection(msgspec.Struct, frozen=True):
-    """One reason for which a history would be refused; `str()` names the place."""
-
-    message: int  #: 1 for the first
-    role: str
-    turn: int  #: 1 for the first: a turn begins with what the user says
-    rule: str
-    says: str
-
-    def __str__(self) -> str:
-        return f"turn {self.turn}, message {self.message} ({self.role}): {self.says}"
-
-
-#: (rule, what is wrong)
-Wrong = tuple[str, str]
-
-
-def objections(messages: Sequence[Message]) -> tuple[Objection, ...]:
-    """Everything for which these messages would be refused, in order; empty where all is well.
-
-    It takes messages from anywhere, also hand-made ones whose `content` is only a text.
-    """
-    found: list[Objection] = []
-    turn, before = 0, list[Block]()
-    for number, message in enumerate(messages, 1):
-        role, blocks = str(message.get("role")), _blocks(message)
-        after = _blocks(messages[number]) if number < len(messages) else []
-        turn += role == "user" and not _ids(blocks, "tool_result")
-        wrong = [*_wrong_blocks(role, blocks), *_wrong_calls(role, before, blocks, after)]
-        found += [Objection(number, role, max(turn, 1), *each) for each in wrong]
-        before = blocks
-    if messages and messages[0].get("role") != "user":
-        first = str(messages[0].get("role"))
-        found.insert(0, Objection(1, first, 1, "first", "a conversation begins with the user"))
-    return tuple(found)
-
-
-def _blocks(message: Message) -> list[Block]:
-    """The content of a message as blocks; a text is one block of text."""
-    held = message.get("content")
-    if isinstance(held, str):
-        return [{"type": "text", "text": held}]
-    return [block for block in held if isinstance(block, dict)] if isinstance(held, list) else []
-
-
-def _ids(blocks: list[Block], type: str) -> list[Any]:
-    name = "id" if type == "tool_use" else "tool_use_id"
-    return [block.get(name) for block in blocks if block.get("type") == type]
-
-
-def _wrong_blocks(role: str, blocks: list[Block]) -> Iterator[Wrong]:
-    if not blocks:
-        yield "empty", "it has no content"
-    for number, block in enumerate(blocks, 1):
-        whole, rule, says = CHECKS.get(str(block.get("type")), ANY)
-        if not whole(block):
-            yield rule, f"block {number}: {says}"
-
-
-def _wrong_calls(
-    role: str, before: list[Block], blocks: list[Block], after: list[Block]
-) -> Iterator[Wrong]:
-    """Each call is answered in the very next message, and each answer has its call before it."""
-    calls, answers = _ids(blocks, "tool_use"), _ids(after, "tool_result")
-    for id in calls:
-        if id not in answers:
-            yield "unanswered", f"the tool call {id} has no result in the next message"
-    for id in _ids(blocks, "tool_result"):
-        if id not in _ids(before, "tool_use"):
-            yield "unasked", f"there is a result for {id}, but no such call in the message before"
-
-
-#: Block type -> (what must hold of such a block, the rule's name, what is said where it does not).
-CHECKS: dict[str, tuple[Callable[[Block], bool], str, str]] = {
-    "text": (lambda b: bool(str(b.get("text", "")).strip()), "blank", "the text is blank"),
-    "thinking": (
-        lambda b: bool(b.get("signature")),
-        "unsigned",
-        "thinking without a signature: it was cut off, or changed",
-    ),
-    "tool_use": (
-        lambda b: isinstance(b.get("input"), dict),
-        "half a call",
-        "a tool call whose input is no object",
-    ),
-}
-ANY: tuple[Callable[[Block], bool], str, str] = (lambda b: True, "", "")
+#: Stop reasons of an answer that is whole, and was cut short all the same.
+CUT_SHORT = ("max_tokens", "context_window")

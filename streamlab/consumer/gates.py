@@ -15,6 +15,7 @@ The schema gate uses the `jsonschema` library, so every keyword of a tool's sche
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -224,4 +225,5 @@ def _check_schema(name: str, schema: Any) -> None:
 
 
 def _proposal(call: Segment) -> Proposal:
-    return Proposal(call.start.call_id, call.start.name, call.input)
+    """A call as a value of its own: what is done to it later changes no turn."""
+    return Proposal(call.start.call_id, call.start.name, deepcopy(call.input))

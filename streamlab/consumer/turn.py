@@ -76,7 +76,7 @@ class Segment(msgspec.Struct, frozen=True, eq=False):
     start: SegmentStarted
     content: Chain = None
     status: Literal["streaming", "ready", "error"] = "streaming"
-    more: Chain = None  #: signature fragments and whatever else was attached
+    more: Chain = None  #: (name, value) of what was attached; of a signature (None, text)
     input: Any = None  #: of a tool call: parsed at its end, else None
     error: str = ""  #: why the input does not parse
 
@@ -88,17 +88,21 @@ class Segment(msgspec.Struct, frozen=True, eq=False):
     @property
     def signature(self) -> str:
         """Thinking's proof, byte for byte."""
-        return "".join(value for name, value in _items(self.more) if name == "signature")
+        return "".join(value for name, value in _items(self.more) if name is None)
 
     @property
     def attached(self) -> dict[str, Any]:
-        """What else came with the segment: citations in a list, of others the latest value."""
+        """What else came with the segment: a text's citations in a list, of others the latest."""
         found: dict[str, Any] = {}
+        citations: list[Any] = []
         for name, value in _items(self.more):
-            if name == "citation":
-                found.setdefault("citations", []).append(value)
-            elif name != "signature":
+            if name == "citation" and self.kind == "text":
+                citations.append(value)
+            elif name is not None:
                 found[name] = value
+        if citations:  # those of the start are the event's own list: it stays as it is
+            first = found.get("citations")
+            found["citations"] = [*(first if isinstance(first, list) else ()), *citations]
         return found
 
     def _facts(self) -> tuple[Any, ...]:
@@ -106,6 +110,9 @@ class Segment(msgspec.Struct, frozen=True, eq=False):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Segment) and self._facts() == other._facts()
+
+    def __ne__(self, other: object) -> bool:  # msgspec would compare identities
+        return not self == other
 
     def __hash__(self) -> int:
         return hash((self.id, self.status))
@@ -180,6 +187,9 @@ class Turn(msgspec.Struct, frozen=True, eq=False):
             and self.facts == other.facts
         )
 
+    def __ne__(self, other: object) -> bool:  # msgspec would compare identities
+        return not self == other
+
     def __hash__(self) -> int:
         return hash(self.segments)
 
@@ -228,6 +238,8 @@ def _swapped(opened: tuple[Segment, ...], old: Segment, new: Segment) -> tuple[S
 
 
 def _start(turn: Turn, event: SegmentStarted) -> Turn:
+    if turn.facts.completed:  # no part of an answer begins after its end
+        return turn
     segment = Segment(event.segment, event.kind, turn.started, event)
     return Turn((*turn.open, segment), turn.closed, turn.facts, turn.started + 1)
 
@@ -264,11 +276,7 @@ def _attach(turn: Turn, event: Attached | SignatureDelta) -> Turn:
     old = _find(turn, event.segment)
     if old is None:
         return turn
-    item = (
-        ("signature", event.text)
-        if isinstance(event, SignatureDelta)
-        else (event.name, event.value)
-    )
+    item = (None, event.text) if isinstance(event, SignatureDelta) else (event.name, event.value)
     new = msgspec.structs.replace(old, more=(old.more, item))
     return Turn(_swapped(turn.open, old, new), turn.closed, turn.facts, turn.started)
 
@@ -284,6 +292,8 @@ def _message(turn: Turn, event: MessageStarted) -> Turn:
 
 
 def _stop_reason(turn: Turn, event: StopReported) -> Turn:
+    if turn.facts.completed:
+        return turn
     return _know(
         turn,
         stop_reason=event.reason,

@@ -52,6 +52,8 @@ class Script(msgspec.Struct, frozen=True):
 
     def inject(self, fault: Callable[..., Recording], **given: Any) -> Script:
         """Break the recording by any of `faults`: `script.inject(faults.duplicate, frame=3)`."""
+        if getattr(faults, fault.__name__, None) is not fault:
+            raise UsageError(f"{fault.__name__} is none of `faults`: {', '.join(faults.__all__)}")
         call = f"inject(faults.{fault.__name__}{''.join(f', {k}={v!r}' for k, v in given.items())})"
         return self._changed(call, fault(self.recording, **given))
 
@@ -126,7 +128,7 @@ class Script(msgspec.Struct, frozen=True):
 
     def _check(self, *numbers: int) -> None:
         for number in numbers:
-            if not 0 < number <= self.frames:
+            if not isinstance(number, int) or not 0 < number <= self.frames:
                 raise UsageError(f"frame {number}: this script has frames 1 to {self.frames}")
 
     def _broken(self, fault: Callable[..., Recording], **given: Any) -> Script:
@@ -134,8 +136,11 @@ class Script(msgspec.Struct, frozen=True):
         return self._changed(f"{fault.__name__}({words})", fault(self.recording, **given))
 
     def _changed(self, call: str, recording: Recording) -> Script:
-        marks = _injected(self, recording)
-        return self._next(call, recording=recording, injected=marks)
+        edit = _Edit.between(self.recording, recording)
+        kept = {edit.moved(number) for number in self.injected} - {None}
+        injected = frozenset(number for number in kept | edit.new if number is not None)
+        controls = tuple(filter(None, (_moved(control, edit) for control in self.controls)))
+        return self._next(call, recording=recording, injected=injected, controls=controls)
 
     def _controlled(self, call: str, control: Control) -> Script:
         return self._next(call, controls=(*self.controls, control))
@@ -144,17 +149,40 @@ class Script(msgspec.Struct, frozen=True):
         return replace(self, code=f"{self.code}.{call}", before=self, **changes)
 
 
-def _injected(script: Script, recording: Recording) -> frozenset[int]:
-    """Which frames of the new recording a fault put in: those that the old one has not."""
-    old = [f.data for f in faults.frames(script.recording)]
-    new = [f.data for f in faults.frames(recording)]
-    same = next(
-        (n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b),
-        min(len(old), len(new)),
-    )
-    tail = 0
-    while tail < min(len(old), len(new)) - same and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    kept = {n for n in script.injected if n <= same}
-    moved = {n + len(new) - len(old) for n in script.injected if n > len(old) - tail}
-    return frozenset(kept | moved | set(range(same + 1, len(new) - tail + 1)))
+class _Edit(msgspec.Struct, frozen=True):
+    """What a fault did to a recording's frames: how many it left alone at either end."""
+
+    first: int  #: how many are the same from the first on
+    last: int  #: how many from the last back
+    before: int  #: how many there were
+    after: int
+
+    @staticmethod
+    def between(old: Recording, new: Recording) -> _Edit:
+        """Compare two recordings, frame by frame."""
+        a = [frame.data for frame in faults.frames(old)]
+        b = [frame.data for frame in faults.frames(new)]
+        pairs = enumerate(zip(a, b, strict=False))
+        first = next((n for n, (x, y) in pairs if x != y), min(len(a), len(b)))
+        last = 0
+        while last < min(len(a), len(b)) - first and a[-1 - last] == b[-1 - last]:
+            last += 1
+        return _Edit(first, last, len(a), len(b))
+
+    @property
+    def new(self) -> set[int]:
+        """The numbers of the frames that a fault put in."""
+        return set(range(self.first + 1, self.after - self.last + 1))
+
+    def moved(self, frame: int) -> int | None:
+        """The number that a frame has now; None where it is gone."""
+        if frame <= self.first:
+            return frame
+        return frame + self.after - self.before if frame > self.before - self.last else None
+
+
+def _moved(control: Control, edit: _Edit) -> Control | None:
+    """A control at the frame that it was put at; None where that frame comes no more."""
+    places = {name: getattr(control, name) for name in ("after", "frame")}
+    moved = {name: edit.moved(at) for name, at in places.items() if at is not None}
+    return None if None in moved.values() else replace(control, **moved)

@@ -228,7 +228,7 @@ class ClaudeReader:
         started = SegmentStarted(
             block.segment, block.kind, frame.number, block.name, name, call_id, server
         )
-        return (*problems, started, *initial(block, content))
+        return (*problems, started, *initial(block, content, frame.number))
 
     def _call(self, content: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         """What makes a call's start unfit to be acted on."""

@@ -17,6 +17,7 @@ from .events import (
     Event,
     InputDelta,
     Kind,
+    Problem,
     SignatureDelta,
     TextDelta,
     ThinkingDelta,
@@ -155,8 +156,8 @@ def begin(segment: str, content: dict[str, Any], started: bool) -> Block:
     return Block(segment, kind, name, hot if plain else None, make, given)
 
 
-def initial(block: Block, content: dict[str, Any]) -> tuple[Event, ...]:
-    """What a block already holds when it starts."""
+def initial(block: Block, content: dict[str, Any], at: int) -> tuple[Event, ...]:
+    """What a block already holds when it starts, in frame `at`."""
     becomes = INITIAL.get(block.name, {})
     events: list[Event] = []
     for key, value in content.items():
@@ -164,6 +165,9 @@ def initial(block: Block, content: dict[str, Any]) -> tuple[Event, ...]:
         if make is not None and isinstance(value, str):
             if value:
                 events.append(make(block.segment, value))
+        elif make is not None and value is not None:
+            what = f"the {key} of a {block.name} is {type(value).__name__}, not text"
+            events.append(Problem("malformed", "error", what, at))
         elif key not in SHOWN_ELSEWHERE[block.kind == "other"] and (
             block.kind == "other" or value not in (None, [])
         ):
