@@ -46,7 +46,7 @@ def test_every_pair_is_in_the_table_or_refused_with_the_state_unchanged(
     if to is state:
         assert after is before
     else:
-        assert after == Attempt(to, "because", "attempt-7")
+        assert after == Attempt(to, "because", "attempt-7", given)
         assert before == Attempt(state, "as it was", "attempt-7")
 
 

@@ -193,3 +193,10 @@ def test_nobody_is_told_that_it_is_done_before_it_is_on_record() -> None:
         State.COMMITTED
     ]
     assert not any(said.lower().startswith("done") for said in SAID.values())
+
+
+def test_who_did_not_cancel_is_not_told_that_it_was_cancelled() -> None:
+    refused = commit(READY, PROPOSALS, RecordingAdapter(), lambda proposal: "not any more")
+    unknown = reconcile(commit(READY, PROPOSALS, Silent()), RecordingAdapter())
+    assert {refused.said, unknown.said} == {"Stopped: no change was made"}
+    assert advance(READY, Input.CANCEL).said == "Cancelled before commit"

@@ -345,8 +345,8 @@ def test_a_call_that_never_stopped_is_no_proposal_even_where_any_call_is_permitt
     written = [SegmentStarted("0", "tool_call", 1, "t", "pay", "c"), InputDelta("0", "{}")]
     ended = [StopReported("tool_use", "tool_use", 3), MessageCompleted(4)]
     last = judge_turn(fold([*written, *ended]), EFFECT)[-1]
-    assert (last.gate, last.outcome) == ("parse", Input.GATES_FAILED)
-    assert "its block never stopped" in last.saw
+    assert (last.gate, last.outcome) == ("completion", Input.GATES_FAILED)
+    assert "a block never stopped" in last.saw
     stopped = judge_turn(fold([*written, SegmentStopped("0", 2), *ended]), EFFECT)
     assert [verdict.outcome for verdict in stopped] == [None] * len(GATES)
 

@@ -38,6 +38,7 @@ MADE = {
     "script.commit().commit()": ("COMMITTED", ["end", "gates", "commit", "effect", "commit"]),
     "script.cancel().commit()": ("ABORTED", ["end", "gates", "cancel", "commit"]),
     "script.commit().cancel()": ("COMMITTED", ["end", "gates", "commit", "effect", "cancel"]),
+    "script.commit().cancel(after='gates')": ("ABORTED", ["end", "gates", "cancel", "commit"]),
     "script.reconcile()": ("VALIDATED_PROPOSAL", ["end", "gates", "reconcile"]),
 }
 

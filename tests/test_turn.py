@@ -326,3 +326,17 @@ def test_no_part_of_an_answer_begins_after_its_end() -> None:
     done = fold([TEXT, TextDelta("0", "a"), MessageCompleted(9)])
     for late in (SegmentStarted("7", "tool_call", 10, name="x"), StopReported("end_turn", "x", 10)):
         assert reduce(done, late) is done
+
+
+@pytest.mark.parametrize(
+    ("events", "complete"),
+    [
+        ([TEXT, SegmentStopped("0", 3), STOPPED_FOR_TOOL, MessageCompleted(4)], True),
+        ([TEXT, STOPPED_FOR_TOOL, MessageCompleted(4)], False),
+        ([TEXT, SegmentStopped("0", 3), MessageCompleted(4)], False),
+        ([TEXT, SegmentStopped("0", 3), STOPPED_FOR_TOOL], False),
+    ],
+    ids=["whole", "an open block", "no stop reason", "no marker"],
+)
+def test_a_marker_alone_completes_nothing(events: list[Any], complete: bool) -> None:
+    assert fold(events).complete is complete

@@ -23,10 +23,10 @@ def why(step: Step) -> str:
 def _from_events(step: Step) -> str:
     if step.attempt is not step.attempt_before:
         return _sentence(step.attempt.why)
-    told = next(filter(None, (_told(step, event) for event in step.events)), "")
-    if step.attempt_before.terminal and told:
+    if step.attempt_before.terminal and step.events:
         return f"{step.attempt.state} is final: what comes now is on record and changes nothing"
-    return told or "the bytes say nothing that matters here"
+    told = next(filter(None, (_told(step, event) for event in step.events)), "")
+    return told or "The bytes say nothing that matters here"
 
 
 def _told(step: Step, event: e.Event) -> str:
@@ -57,7 +57,9 @@ def _gates(step: Step) -> str:
 
 def _cancel(step: Step) -> str:
     if step.attempt is step.attempt_before:
-        return f"{step.attempt.state} is final: a cancellation comes too late and changes nothing"
+        state = step.attempt.state
+        over = f"{state} is final" if step.attempt.terminal else "The commit has begun"
+        return f"{over}: a cancellation comes too late and changes nothing"
     return "Cancelled before anything was committed"
 
 

@@ -58,7 +58,7 @@ class State(StrEnum):
     COMMITTED = "COMMITTED"
     #: the effect's outcome is unknown: ask the ledger, never submit again
     RECONCILING = "RECONCILING"
-    #: complete, but not acceptable here
+    #: whole, but not acceptable here; or it cannot be proved what it says
     HELD = "HELD"
     #: the transport ended, stalled or ran over a bound before completion
     INCOMPLETE = "INCOMPLETE"
@@ -143,10 +143,16 @@ SAID: dict[State, str] = {
     State.COMMITTING: "The change is being made",
     State.COMMITTED: "The change is made and on record",
     State.RECONCILING: "Outcome being reconciled",
-    State.HELD: "Held: complete, but not acceptable here",
+    State.HELD: "Held: not acceptable here, or not clear enough",
     State.INCOMPLETE: "Interrupted: the answer never became complete",
     State.ABORTED: "Cancelled before commit",
     State.INVALID: "Invalid: nothing may be done with this answer",
+}
+
+
+#: What a person is told where the same state came about in another way: nobody cancelled.
+SAID_AFTER: dict[tuple[State, Input | None], str] = {
+    (State.ABORTED, Input.EFFECT_REFUSED): "Stopped: no change was made"
 }
 
 
@@ -156,11 +162,12 @@ class Attempt(msgspec.Struct, frozen=True):
     state: State = State.PREVIEW
     why: str = "nothing has arrived yet"
     id: str = "attempt-1"
+    by: Input | None = None  #: the input that led here; None at the start
 
     @property
     def said(self) -> str:
         """What a person is told about it."""
-        return SAID[self.state]
+        return SAID_AFTER.get((self.state, self.by), SAID[self.state])
 
     @property
     def terminal(self) -> bool:
@@ -173,7 +180,7 @@ def advance(attempt: Attempt, given: Input, why: str = "") -> Attempt:
     state = TABLE[attempt.state].get(given)
     if state is None or state is attempt.state:
         return attempt
-    return Attempt(state, why[:MAX_WHY] or given.value, attempt.id)
+    return Attempt(state, why[:MAX_WHY] or given.value, attempt.id, given)
 
 
 def observe(attempt: Attempt, event: Event) -> Attempt:

@@ -80,7 +80,10 @@ def _completion(turn: Turn, policy: Policy) -> Found:
     if turn.complete:
         return "every block stopped, a stop reason, the final marker", PASSED
     broken = next((p.message for p in turn.facts.problems if p.severity == "error"), "")
-    return broken or "the final marker never came", FAILED
+    missing = "the final marker never came"
+    if turn.facts.completed:  # whoever said so has not seen the whole sequence
+        missing = "a block never stopped" if turn.open else "there is no stop reason"
+    return broken or missing, FAILED
 
 
 def _stop_reason(turn: Turn, policy: Policy) -> Found:

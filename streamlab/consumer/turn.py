@@ -168,7 +168,9 @@ class Turn(msgspec.Struct, frozen=True, eq=False):
     @property
     def complete(self) -> bool:
         """Whether the whole sequence came, its marker last, and nothing broke it."""
-        return self.facts.completed and not self.facts.broken and not self.facts.error
+        facts = self.facts
+        whole = facts.completed and facts.stop_reason is not None and not self.open
+        return whole and not facts.broken and not facts.error
 
     @property
     def text(self) -> str:

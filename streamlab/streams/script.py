@@ -57,13 +57,16 @@ class Script(msgspec.Struct, frozen=True):
         call = f"inject(faults.{fault.__name__}{''.join(f', {k}={v!r}' for k, v in given.items())})"
         return self._changed(call, fault(self.recording, **given))
 
-    def cancel(self, after: int | None = None, hang_up: bool = True) -> Script:
-        """Cancel after a frame; without one, after everything.
+    def cancel(self, after: int | Literal["gates"] | None = None, hang_up: bool = True) -> Script:
+        """Cancel after a frame; after the gates, before anything else; or after everything.
 
         Who does not hang up goes on to receive what was on its way.
         """
         if after is None:
             return self._controlled("cancel()", Control("cancel"))
+        if after == "gates":
+            first = (Control("cancel"), *self.controls)
+            return self._next("cancel(after='gates')", controls=first)
         if not hang_up:
             self._check(after)
             call = f"cancel(after={after}, hang_up=False)"
