@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import re
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
+import anthropic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamlab import faults, judge, synth
 from streamlab.errors import UsageError
+from streamlab.streams.recording import Recording
+from streamlab.streams.server import FaultServer
 from streamlab.study import lesson_02, naive_readers
 from streamlab.study.boundaries import (
     DELIVERIES,
@@ -22,12 +29,14 @@ from streamlab.study.boundaries import (
     failing,
     outcome,
     outcomes,
+    sdk_reader,
     shown,
     sse_decoder,
     units,
     where,
 )
 from streamlab.study.naive_readers import NAIVE, Reader
+from streamlab.study.sdk import ask_sdk
 from streamlab.wire.reader import Bounds
 from streamlab.wire.sse import SSEDecoder
 
@@ -152,7 +161,43 @@ def test_what_a_reader_raises_is_its_outcome() -> None:
 
 def test_a_reader_of_ones_own_may_give_anything() -> None:
     assert outcome(lambda reads: None, [b"a"]).error.startswith("TypeError: ")  # type: ignore[arg-type,return-value]
-    assert outcome(lambda reads: [1, "a"], [b"a"]).events == ("1", "a")  # type: ignore[list-item]
+    assert outcome(lambda reads: [1, "a"], [b"abc"]).events == ("1", "a")  # type: ignore[list-item]
+
+
+class Silent(Exception):
+    """An exception that cannot even say what it is about."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class NoText(Exception):
+    def __str__(self) -> str:
+        return 5  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("kind", [Silent, NoText])
+def test_an_exception_that_cannot_be_said_is_an_outcome_too(kind: type[Exception]) -> None:
+    def reader(reads: Sequence[bytes]) -> list[str]:
+        raise kind
+
+    assert outcome(reader, [b"a"]) == Outcome(error=f"{kind.__name__}: (it has no text)")
+
+
+def test_an_outcome_is_bounded_whatever_a_reader_gives() -> None:
+    def long_words(reads: Sequence[bytes]) -> list[str]:
+        raise ValueError("a" * 100_000)
+
+    assert len(outcome(long_words, [b"data: a\n\n"]).error) == 200
+    for reader in (lambda _: itertools.repeat("a"), lambda _: ["a" * 10**6], lambda _: ["a"] * 99):
+        came = outcome(reader, [b"data: a\n\n"])  # type: ignore[arg-type]
+        assert came != Outcome(("a",))
+        assert sum(map(len, came.events)) <= 10 and len(came.events) <= 10
+
+
+@given(streams)
+def test_no_right_answer_is_cut_by_the_bound(stream: bytes) -> None:
+    assert outcome(sse_decoder, [stream]) == Outcome(tuple(sse_decoder([stream])))
 
 
 # --- Reads ----------------------------------------------------------------------------------------
@@ -178,8 +223,14 @@ def test_event_by_event_each_block_is_a_read() -> None:
 
 @pytest.mark.parametrize("cut", [-1, len(STREAM), 10_000])
 def test_a_place_outside_is_refused(cut: int) -> None:
-    with pytest.raises(UsageError, match=f"cut={cut}: a stream of 96 bytes"):
+    with pytest.raises(UsageError, match=f"cut={cut}: a stream of 96 bytes allows 0 .* to 95"):
         deliver(STREAM, cut)
+
+
+@pytest.mark.parametrize("cut", [-1, 9, 10_000])
+def test_a_place_outside_has_no_words(cut: int) -> None:
+    with pytest.raises(UsageError, match=rf"cut={cut}: a stream of 9 bytes allows 0 .* to 8"):
+        where(b"data: a\n\n", cut)
 
 
 def test_an_unknown_delivery_names_the_known_ones() -> None:
@@ -249,6 +300,82 @@ def test_the_solution_gives_the_same_lines_for_any_number_of_cuts(
     ends = re.compile(rb"\r\n|\r(?!\n)(?=.)|\n", re.DOTALL)  # a CR at the very end still waits
     *whole, last = ends.split(stream)
     assert ([line.encode() for line in found], kept) == (whole, last)
+
+
+def test_the_solution_waits_for_what_follows_a_cr_and_the_decoder_does_not() -> None:
+    """The lesson says so: whoever keeps that CR must flush it when the stream ends."""
+    ends_in_cr = b"data: a\r\r"
+    assert lesson_02.complete_lines(b"", ends_in_cr) == (["data: a"], b"\r")
+    assert lesson_02.complete_lines(b"\r", b"\n") == ([""], b"")
+    decoder = SSEDecoder()
+    assert [frame.text for frame in decoder.feed(ends_in_cr)] == ["a"]
+    assert [frame.text for frame in decoder.feed(b"\ndata: b\n\n")] == ["b"]
+
+
+# --- What other software does ---------------------------------------------------------------------
+
+
+def lesson_is_out_of_date(what: str) -> str:
+    return f"{what}: if that is an improvement, be glad, and write lesson 02's `my-sdk` anew."
+
+
+@each_delivery
+def test_the_sdks_decoder_gives_the_same_at_every_cut(delivery: str) -> None:
+    whole = STREAM.removeprefix(b"\xef\xbb\xbf")
+    found = failing(sdk_reader, whole, delivery)
+    assert found == (), lesson_is_out_of_date(f"anthropic {anthropic.__version__} fails at {found}")
+
+
+def test_the_sdks_decoder_loses_the_first_event_after_a_byte_order_mark() -> None:
+    came = set(outcomes(sdk_reader))
+    assert came == {Outcome(EXPECTED[1:])}, lesson_is_out_of_date(
+        f"anthropic {anthropic.__version__} gives {came}"
+    )
+
+
+def test_through_a_client_the_sdk_loses_it_too() -> None:
+    marked = Recording.from_bytes(b"\xef\xbb\xbf" + synth.six_events().data)
+    heard = ask_sdk(marked).names
+    assert heard[0] == "content_block_start", lesson_is_out_of_date(f"the SDK gave {heard}")
+
+
+@pytest.mark.parametrize("library", ["httpx", "httpx2"])
+def test_an_http_library_cuts_lines_at_u2028(library: str) -> None:
+    http = pytest.importorskip(library)
+    lines = list(http.Response(200, content=b"data: up\xe2\x80\xa8down\n\n").iter_lines())
+    assert lines == ["data: up", "down", ""], lesson_is_out_of_date(
+        f"{library} {http.__version__} gives {lines}"
+    )
+
+
+def test_the_sdk_keeps_pings_to_itself_so_a_check_inside_the_loop_does_not_run() -> None:
+    flooded = ask_sdk(faults.ping_flood(synth.six_events(), after=3, count=4)).names
+    assert "ping" not in flooded, lesson_is_out_of_date(f"the SDK's loop gives {flooded}")
+
+
+async def _deadline(url: str) -> int:
+    """Events that came before the deadline of one second around the whole loop."""
+    events = 0
+    async with anthropic.DefaultAsyncHttpxClient(trust_env=False) as direct:
+        client = anthropic.AsyncAnthropic(base_url=url, api_key="none", http_client=direct)
+        messages: Any = [{"role": "user", "content": "Label W-7."}]
+        with pytest.raises(TimeoutError):
+            async with (
+                asyncio.timeout(1),
+                client.messages.stream(model="any", max_tokens=9, messages=messages) as stream,
+            ):
+                async for _ in stream:
+                    events += 1
+    return events
+
+
+def test_a_deadline_around_the_whole_loop_ends_what_pings_keep_alive() -> None:
+    endless = faults.never_end(synth.change_label(), after=12, every=0.1)
+    with FaultServer(endless, speed=1.0) as server:
+        assert asyncio.run(_deadline(server.url)) > 0
+
+
+# --- The bounds -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -104,9 +104,15 @@ def test_a_reader_without_a_name_or_source_is_shown_too() -> None:
 # --- Traits ---------------------------------------------------------------------------------------
 
 
-def test_it_opens_without_a_cut() -> None:
+def test_it_opens_without_a_cut_on_the_reader_of_the_question() -> None:
     widget = BoundaryExplorer()
-    assert (widget.reader, widget.delivery, widget.cut) == (0, 0, 0)
+    assert widget.table["readers"][widget.reader]["name"] == "decode_each_read"
+    assert (widget.delivery, widget.cut) == (0, 0)
+
+
+def test_it_opens_on_a_reader_of_ones_own() -> None:
+    widget = BoundaryExplorer(sse_decoder)
+    assert (widget.reader, widget.table["readers"][0]["name"]) == (0, "sse_decoder")
 
 
 @pytest.mark.parametrize(

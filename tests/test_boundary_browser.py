@@ -77,7 +77,7 @@ def test_every_place_that_fails_is_marked_and_the_mouse_goes_there(
     lab: Lab, browser: Browser, theme: str, tmp_path: Path
 ) -> None:
     with opened(lab, browser, theme) as (notebook, view):
-        choose(view, "decode_each_read")
+        expect(view).to_contain_text("Keep all the text, but decode each read by itself.")
         expect(view).to_contain_text("fails at 9 of 95 places: 1, 2, 12, 14, 18 to 20, 88, 89")
         expect(view.locator(".strip .fail")).to_have_count(9)
         expect(view.locator(".flag", has_text="✕")).to_have_count(9)

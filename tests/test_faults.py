@@ -505,6 +505,19 @@ def test_pings_for_ever_run_into_the_bound_on_seconds() -> None:
     assert "seconds" in outcome.attempt.why
 
 
+@pytest.mark.parametrize("after", [0, 1, 12, 20])
+@pytest.mark.parametrize("every", [0.5, 15.0, 40.0])
+def test_pings_for_ever_leave_no_longer_silence_than_said(after: int, every: float) -> None:
+    """Not before the first one either: a timeout between reads that is longer never fires."""
+    source = synth.change_label()
+    endless = faults.never_end(source, after, every)
+    assert endless.chunks[:after] == source.chunks[:after]
+    last = source.chunks[max(after - 1, 0)]
+    times = [chunk.t or 0.0 for chunk in (last, *endless.chunks[after:])]
+    assert {round(b - a, 3) for a, b in pairwise(times)} == {every}
+    assert endless.ending == "timeout"
+
+
 def test_a_stall_moves_all_that_follows_and_a_burst_moves_it_together() -> None:
     source = synth.change_label()
     before, after = source.chunks[:12], source.chunks[12:]

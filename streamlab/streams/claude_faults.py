@@ -212,10 +212,13 @@ def no_stop_reason(recording: Recording) -> Recording:
 
 
 def never_end(recording: Recording, after: int, every: float = 15.0) -> Recording:
-    """Send pings for two hours instead of the rest: alive, and no step further."""
+    """Send pings for two hours instead of the rest: alive, and no step further.
+
+    The first comes `every` seconds after the last chunk, so no silence is ever longer than that.
+    """
     if not 0.1 <= every <= TWO_HOURS_S:
         raise UsageError(f"every={every}: a ping may come every 0.1 to {TWO_HOURS_S} seconds")
-    stopped = disconnect(recording, after, "timeout")
+    stopped = msgspec.structs.replace(disconnect(recording, after), ending="timeout")
     ping, t = _written(recording, {"type": "ping"}), stopped.end_t
     pings = [
         Chunk(None if t is None else round(t + number * every, 6), ping)

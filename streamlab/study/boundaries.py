@@ -11,7 +11,7 @@ Read next: `../widgets/boundary.py`, which shows the table; `../wire/sse.py`, th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -30,6 +30,7 @@ __all__ = [
     "failing",
     "outcome",
     "outcomes",
+    "sdk_reader",
     "shown",
     "sse_decoder",
     "units",
@@ -55,6 +56,14 @@ def sse_decoder(reads: Sequence[bytes]) -> list[str]:
     return [frame.text for read in reads for frame in decoder.feed(read)]
 
 
+def sdk_reader(reads: Sequence[bytes]) -> list[str]:
+    """The Anthropic SDK's own decoder; pings are left out, as its client leaves them out."""
+    from anthropic._streaming import SSEDecoder as TheirDecoder  # here: it takes two seconds
+
+    found = TheirDecoder().iter_bytes(iter(reads))
+    return [event.data for event in found if event.event != "ping"]
+
+
 # --- Reads ----------------------------------------------------------------------------------------
 
 _END = rb"(?:\r\n|\r(?!\n)|\n)"
@@ -77,8 +86,7 @@ def deliver(stream: bytes, cut: int = 0, delivery: str = "event by event") -> li
     """
     if delivery not in DELIVERIES:
         raise UsageError(f"delivery {delivery!r} is none of {', '.join(DELIVERIES)}")
-    if not 0 <= cut < max(len(stream), 1):
-        raise UsageError(f"cut={cut}: a stream of {len(stream)} bytes is cut after 1 to its last")
+    _allow(stream, cut)
     reads, at = [], 0
     for read in DELIVERIES[delivery](stream):
         here = cut - at
@@ -86,6 +94,14 @@ def deliver(stream: bytes, cut: int = 0, delivery: str = "event by event") -> li
         reads += [read[:here], read[here:]] if inside else [read]
         at += len(read)
     return reads
+
+
+def _allow(stream: bytes, cut: int) -> None:
+    last = max(len(stream) - 1, 0)
+    if not 0 <= cut <= last:
+        raise UsageError(
+            f"cut={cut}: a stream of {len(stream)} bytes allows 0 (nothing is cut) to {last}"
+        )
 
 
 # --- What a reader makes of them ------------------------------------------------------------------
@@ -98,13 +114,35 @@ class Outcome(msgspec.Struct, frozen=True):
     error: str = ""
 
 
+#: Characters of an exception that are kept.
+MOST_WORDS = 200
+
+
 def outcome(reader: Reader, reads: Sequence[bytes]) -> Outcome:
     """Run a reader; what it raises is its outcome."""
     try:
-        found = reader(reads)
-        return Outcome(tuple(each if isinstance(each, str) else repr(each) for each in found))
+        return Outcome(_kept(reader(reads), sum(map(len, reads))))
     except Exception as why:  # a naive reader's, or a learner's: it is what the table is about
-        return Outcome(error=f"{type(why).__name__}: {why}")
+        return Outcome(error=f"{type(why).__name__}: {_words(why)}"[:MOST_WORDS])
+
+
+def _kept(found: Iterable[object], size: int) -> tuple[str, ...]:
+    """As much of what a reader gives as bytes came: no right answer needs more."""
+    kept, room = list[str](), size + 1
+    for each in found:
+        text = each if isinstance(each, str) else repr(each)
+        kept.append(text[:room])
+        room -= len(text) + 1
+        if room <= 0:
+            break
+    return tuple(kept)
+
+
+def _words(why: Exception) -> str:
+    try:
+        return str(why)
+    except Exception:  # its own `__str__` raises
+        return "(it has no text)"
 
 
 def outcomes(
@@ -195,6 +233,7 @@ def shown(text: str) -> str:
 
 def where(stream: bytes, cut: int) -> str:
     """What the place of a cut is inside of, or between, in words."""
+    _allow(stream, cut)
     if cut == 0:
         return "not cut"
     unit = next(unit for unit in units(stream) if unit.at <= cut < unit.at + len(unit.data))

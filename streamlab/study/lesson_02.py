@@ -30,8 +30,8 @@ QUESTIONS = (
             ),
             Option(
                 "One text, in which everything is joined.",
-                "That would come of one single read. Nothing here joins two reads, and that is "
-                "half of the mistake.",
+                "You would get that if everything came in one single read. Nothing here joins two "
+                "reads, and that is half of the mistake.",
             ),
         ),
         "One read, one event?",
@@ -110,7 +110,7 @@ QUESTIONS = (
             Option(
                 "One event; the rest is no event.",
                 "Only a blank line completes an event. The standard discards the rest. streamlab "
-                "does not dispatch it either, but says what it would have been.",
+                "does not give it out either, but reports what it would have been.",
                 right=True,
             ),
             Option(
@@ -267,6 +267,14 @@ _CASES: tuple[tuple[str, bytes, bytes, list[str], bytes, str], ...] = (
         b"data: a",
         "Nothing came, so nothing changes: what was kept is kept.",
     ),
+    (
+        "nothing kept, and a read without bytes",
+        b"",
+        b"",
+        [],
+        b"",
+        "There is no piece at all here, so there is no last one: no lines, and nothing to keep.",
+    ),
 )
 
 
@@ -309,6 +317,12 @@ def _str_splitlines(kept: bytes, read: bytes) -> Answer:
 def _stripped(kept: bytes, read: bytes) -> Answer:
     lines, last = complete_lines(kept, read)
     return [line.strip() for line in lines], last
+
+
+def _last_of_no_pieces(kept: bytes, read: bytes) -> Answer:
+    pieces = (kept + read).splitlines(keepends=True)
+    last = b"" if pieces[-1].endswith(b"\n") else pieces.pop()
+    return [piece.rstrip(b"\r\n").decode() for piece in pieces], last
 
 
 def _without_blank(kept: bytes, read: bytes) -> Answer:
@@ -362,6 +376,11 @@ EXERCISES = (
                 "no bytes are taken for the end",
                 lambda kept, read: complete_lines(kept, read) if read else ([], b""),
                 "a read without bytes",
+            ),
+            Wrong(
+                "the last of no pieces is looked at",
+                _last_of_no_pieces,
+                "nothing kept, and a read without bytes",
             ),
         ),
     ),

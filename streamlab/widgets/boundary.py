@@ -33,7 +33,7 @@ from streamlab.study.boundaries import (
     units,
     where,
 )
-from streamlab.study.naive_readers import NAIVE, Reader
+from streamlab.study.naive_readers import NAIVE, Reader, decode_each_read
 
 __all__ = ["BoundaryExplorer"]
 
@@ -46,8 +46,8 @@ MOST = 400
 class BoundaryExplorer(anywidget.AnyWidget):
     """A stream to cut at any byte, with a naive reader beside ours.
 
-    A function of your own, from reads to the data of the events, may stand in the first place:
-    `BoundaryExplorer(mine)`.
+    A function of your own, from reads to the data of the events, may stand in the first place, and
+    is what it opens on: `BoundaryExplorer(mine)`.
     """
 
     _esm = HERE / "boundary.js"
@@ -63,7 +63,8 @@ class BoundaryExplorer(anywidget.AnyWidget):
             raise UsageError(f"a stream of {len(stream)} bytes; this view takes 1 to {MOST}")
         self._readers = (*mine, *NAIVE)
         self._stream = stream
-        super().__init__(table=_table(self._readers, stream))
+        opened = 0 if mine else NAIVE.index(decode_each_read)
+        super().__init__(table=_table(self._readers, stream), reader=opened)
 
     def goto(self, cut: int) -> None:
         """Cut the stream after so many bytes; 0 cuts nothing."""
