@@ -210,10 +210,7 @@ ROWS: dict[str, Row] = {
             "test_reader.py::test_time_is_the_recordings_own_and_one_bound_is_enough",
             "test_boundaries.py::test_a_stream_that_never_ends_is_ended_by_each_bound_alone",
         ),
-        (
-            f"{WIRE}#run-bounds",
-            f"{WIRE}#frame-bound",
-        ),
+        (f"{WIRE}#run-bounds",),
     ),
     "B12": Row(
         "02",
@@ -290,7 +287,7 @@ ROWS: dict[str, Row] = {
             "test_turn.py::test_every_event_type_is_probed",
         ),
         (
-            f"{ASSEMBLING}#pure",
+            f"{ASSEMBLING}#loop-code",
             f"{ASSEMBLING}#stepper-code",
         ),
     ),
@@ -311,7 +308,7 @@ ROWS: dict[str, Row] = {
             "test_claude.py::test_block",
             "test_claude.py::test_every_stop_reason_has_a_word_in_the_one_vocabulary",
         ),
-        (f"{ASSEMBLING}#pure",),
+        (f"{ASSEMBLING}#loop-code",),
     ),
     "C7": Row(
         "03",
@@ -323,7 +320,7 @@ ROWS: dict[str, Row] = {
             "test_lesson_03.py::"
             "test_reducing_gives_the_same_object_where_nothing_changed_and_replay_equals_fold",
         ),
-        (f"{ASSEMBLING}#pure",),
+        (f"{ASSEMBLING}#loop-code",),
     ),
     "C8": Row(
         "03",
@@ -398,7 +395,7 @@ ROWS: dict[str, Row] = {
             "test_prefixes.py::test_each_fragment_of_a_payment_has_its_own_meaning",
             "test_claude.py::test_each_event_states_one_fact",
         ),
-        (f"{ASSEMBLING}#fragments",),
+        (f"{ASSEMBLING}#execute-code",),
     ),
     "S7": Row(
         "03",
@@ -440,7 +437,7 @@ ROWS: dict[str, Row] = {
         (
             f"{START}#run-schema",
             f"{START}#parsed-once",
-            f"{ASSEMBLING}#fragments",
+            f"{ASSEMBLING}#execute-code",
             f"{ASSEMBLING}#run-meanings",
         ),
     ),
@@ -708,7 +705,7 @@ ROWS: dict[str, Row] = {
             "test_preview.py::test_a_prefix_shows_a_prefix_of_what_the_whole_shows",
         ),
         (
-            f"{ASSEMBLING}#fragments",
+            f"{ASSEMBLING}#execute-code",
             f"{ASSEMBLING}#run-meanings",
         ),
     ),

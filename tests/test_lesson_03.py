@@ -9,11 +9,11 @@ import pytest
 
 from streamlab import Consumer, Reader, faults, fold, judge, reduce, synth, trace
 from streamlab.consumer.attempt import State
-from streamlab.consumer.conversation import content
+from streamlab.consumer.history import content
 from streamlab.consumer.turn import Segment, Turn
 from streamlab.streams.recording import Recording
 from streamlab.study import assembling
-from streamlab.study.assembling import assemble, fragment, side_by_side
+from streamlab.study.assembling import assemble, fragment, fragments, side_by_side
 from streamlab.study.lesson_01 import payloads
 from streamlab.study.prefixes import lenient, prefixes
 from streamlab.study.questions import question
@@ -21,7 +21,7 @@ from streamlab.wire import events as e
 from tests.refresh_notebooks import notebooks
 
 INVOICE = synth.pay_invoice()
-PIECES = [fragment(event) for event in payloads(INVOICE) if event.get("index") == 1]
+PIECES = fragments(INVOICE, index=1)
 
 
 def right_text(id: str) -> str:
@@ -118,13 +118,16 @@ def test_no_input_is_an_empty_one_and_half_an_input_is_none() -> None:
 
 def test_thinking_goes_back_byte_for_byte_and_tidying_changes_it() -> None:
     stream = synth.thinking_then_tool()
-    thoughts = [fragment(event) for event in payloads(stream)[3:7]]
+    *thoughts, signature = fragments(stream, index=0)
+    assert len(thoughts) == 4
     block = content(judge(stream).turn)[0]
     assert block == {
         "type": "thinking",
         "thinking": "".join(thoughts),
-        "signature": "c3ludGhldGljLXNpZ25hdHVyZQ==",
+        "signature": signature,
     }
+    kept = judge(stream).turn.segments[0]
+    assert (kept.text, kept.signature) == (block["thinking"], signature)
     stripped = "".join(map(str.strip, thoughts))
     assert len(block["thinking"]) - len(stripped) == 3  # spaces, as the answer says
     assert stripped != block["thinking"] != " ".join(thoughts)
@@ -187,7 +190,7 @@ def test_an_unknown_delta_of_a_tools_block_is_held() -> None:
 def test_the_loop_of_the_lesson_gets_as_far_as_the_consumers_own(recording: Recording) -> None:
     path = next(path for path in notebooks() if path.name.startswith("03"))
     cells = {cell.id: cell.source for cell in nbformat.read(path, as_version=4).cells}
-    names: dict[str, Any] = {"calls": recording}
+    names: dict[str, Any] = {"mixed": recording}
     exec(cells["imports"], names)
     exec(cells["loop-code"], names)
     consumer = Consumer()

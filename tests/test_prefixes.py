@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -18,12 +19,12 @@ PIECES = ('{"invoice": ', '"INV-17"', ', "amount": 1', "00000", ', "currency": "
 REQUIRED = ("invoice", "amount")
 
 TABLE = """\
-pieces  added last            strict   lenient        the value it reads
-1       {"invoice":           refused  lacks fields   {}
-2       "INV-17"              refused  lacks fields   {"invoice":"INV-17"}
-3       , "amount": 1         refused  another value  {"invoice":"INV-17","amount":1}
-4       00000                 refused  another value  {"invoice":"INV-17","amount":100000}
-5       , "currency": "EUR"}  a value  the value      {"invoice":"INV-17","amount":100000,"currency":"EUR"}
+length  added last            strict   lenient        the value it reads
+12      {"invoice":           refused  lacks fields   {}
+20      "INV-17"              refused  lacks fields   {"invoice":"INV-17"}
+33      , "amount": 1         refused  another value  {"invoice":"INV-17","amount":1}
+38      00000                 refused  another value  {"invoice":"INV-17","amount":100000}
+58      , "currency": "EUR"}  a value  the value      {"invoice":"INV-17","amount":100000,"currency":"EUR"}
 2 other valid-looking values before the end"""  # noqa: E501
 
 
@@ -45,7 +46,7 @@ def test_character_by_character_there_are_more_wrong_payments() -> None:
     assert "currency" not in table.meanings[5]
     assert table.meanings[6]["currency"] == "EUR"
     assert repr(table).endswith("\n6 other valid-looking values before the end")
-    assert "\n1-19  " in repr(table), "what means the same is one line"
+    assert "\n1-19 " in repr(table), "what means the same is one line"
 
 
 def test_the_lenient_reading_is_the_real_sdks() -> None:
@@ -131,3 +132,15 @@ def test_a_table_on_a_page_runs_nothing_that_a_stream_brought() -> None:
 def test_a_text_that_is_too_long_for_a_table_is_refused() -> None:
     with pytest.raises(UsageError, match=f"at most {MOST}"):
         prefixes("x" * (MOST + 1))
+
+
+def test_a_long_text_is_refused_before_its_prefixes_are_made() -> None:
+    text = "x" * 20_000  # its prefixes are 200 million characters
+    tracemalloc.start()
+    try:
+        with pytest.raises(UsageError, match="20000 characters"):
+            prefixes(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2_000_000

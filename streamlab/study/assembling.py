@@ -18,7 +18,7 @@ from streamlab.study.lesson_01 import Payload, payloads
 from streamlab.study.prefixes import lenient, strict
 from streamlab.study.tasks import Case, Wrong
 
-__all__ = ["CASES", "WRONG", "assemble", "cases", "fragment", "side_by_side"]
+__all__ = ["CASES", "WRONG", "assemble", "cases", "fragment", "fragments", "side_by_side"]
 
 Blocks = dict[int, Any]
 
@@ -30,6 +30,12 @@ def fragment(event: Payload) -> str:
     """The fragment that a delta brings, whatever its field is called; "" of any other event."""
     delta = event.get("delta", {})
     return next((delta[name] for name in FRAGMENTS if name in delta), "")
+
+
+def fragments(recording: Recording, index: int) -> list[str]:
+    """The fragments of one block in order, but for the empty ones."""
+    found = (fragment(event) for event in payloads(recording) if event.get("index") == index)
+    return [each for each in found if each]
 
 
 def side_by_side() -> Recording:

@@ -1,27 +1,25 @@
 """Lesson 03, "Whose fragment is this?": its questions, and what its cells work with.
 
-Some names are here so that the lesson finds them in one place. They live in `assembling.py`, with
-the exercise, and in `consumer/attempt.py`, `consumer/conversation.py` and `consumer/preview.py`.
+The helpers are here so that the lesson finds them in one place. They live in this folder, in
+`assembling.py` (with the exercise), `lesson_01.py` and `prefixes.py`.
 """
 
 from __future__ import annotations
 
-from streamlab.consumer.attempt import Attempt, observe
-from streamlab.consumer.conversation import content
-from streamlab.consumer.preview import preview
-from streamlab.study.assembling import WRONG, assemble, cases, fragment
+from streamlab.study.assembling import WRONG, assemble, cases, fragment, fragments
 from streamlab.study.lesson_01 import payloads
+from streamlab.study.prefixes import lenient, prefixes, strict
 from streamlab.study.tasks import Exercise, Option, Question
 
 __all__ = [
     "EXERCISES",
     "QUESTIONS",
-    "Attempt",
-    "content",
     "fragment",
-    "observe",
+    "fragments",
+    "lenient",
     "payloads",
-    "preview",
+    "prefixes",
+    "strict",
 ]
 
 QUESTIONS = (
@@ -67,9 +65,9 @@ QUESTIONS = (
                 "uses is made to find a value in every half.",
             ),
             Option(
-                "Two, as in the table above.",
-                "That table had five rows because there were five fragments. Where a fragment "
-                "ends is chance: the next time the same JSON may be cut anywhere.",
+                "Two, as above.",
+                "Above there were five fragments, and two values that were not meant. Where a "
+                "fragment ends is chance: the same JSON may be cut anywhere the next time.",
             ),
             Option(
                 "Six.",
@@ -117,14 +115,15 @@ QUESTIONS = (
     ),
     Question(
         "03-held",
-        "Three streams. One has an event of a new type in it, one has blocks 0 and 2 but no "
-        "block 1, and in one a delta comes after its block has stopped. In each of them a whole "
-        "tool call came, and `message_stop`. From which may a proposal come?",
+        "In each of four streams a whole tool call came, and `message_stop`. But the first has an "
+        "event of a new type in it. The second has blocks 0 and 2, and no block 1. In the third a "
+        "delta comes after its block has stopped. In the fourth the tool's block has a delta of a "
+        "new type. From which may a proposal come?",
         (
             Option(
-                "From all three.",
-                "The call is whole in each, and that tempts. But in two of them it cannot be "
-                "proved that what you hold is all that was sent.",
+                "From all four.",
+                "The call looks whole in each, and that tempts. But where a number is missing, a "
+                "block may be lost, perhaps one that would change your mind.",
             ),
             Option(
                 "From none of them.",
@@ -132,14 +131,14 @@ QUESTIONS = (
                 "to happen; a reader must step over what it does not know.",
             ),
             Option(
-                "From the first and the second.",
-                "The missing number looks like a slip of somebody's counter. It may also be a "
-                "whole block that was lost, perhaps one that would change your mind.",
+                "From the first and the fourth.",
+                "Both bring something new, so they look alike. But a new delta in a tool's block "
+                "may be a part of its input, and then the rest of it is not the whole.",
             ),
             Option(
                 "From the first only.",
-                "A new type of event is allowed: it is kept, and it grants nothing. The other two "
-                "break the grammar, and nobody guesses what was meant.",
+                "A new type of event is allowed: it is kept, and it grants nothing. In the others "
+                "a part may be missing, or came where none may come, and nobody guesses.",
                 right=True,
             ),
         ),

@@ -33,7 +33,7 @@ MOST = 4_000
 #: Characters of what was added, and of a value, that a table shows.
 ADDED, VALUE = 20, 64
 
-HEAD = ("pieces", "added last", "strict", "lenient", "the value it reads")
+HEAD = ("length", "added last", "strict", "lenient", "the value it reads")
 SEEN = ("another value", "the value")
 
 
@@ -62,9 +62,8 @@ def lenient(text: str) -> Object | None:
 class Prefix(msgspec.Struct, frozen=True):
     """The first pieces of an input, and what they would have meant."""
 
-    n: int  #: how many pieces
     text: str
-    added: str  #: the last of them
+    added: str  #: its last piece
     strict: Object | None
     lenient: Object | None
     verdict: Verdict
@@ -108,22 +107,21 @@ def prefixes(pieces: Iterable[str], required: Sequence[str] | None = None) -> Pr
     `required` are the fields without which nobody would act; all of the whole's own, unless given.
     """
     pieces = tuple(pieces)
-    texts = tuple(accumulate(pieces))
-    whole = texts[-1] if texts else ""
-    if len(whole) > MOST:
+    whole = "".join(pieces)
+    if len(whole) > MOST:  # before the prefixes are made: together they are far longer
         raise UsageError(f"{len(whole)} characters: a table of prefixes is for at most {MOST}")
     meant = strict(whole)
     needs = required if required is not None else tuple(meant or ())
     rows = (
-        _prefix(n, text, piece, meant, needs)
-        for n, (text, piece) in enumerate(zip(texts, pieces, strict=True), 1)
+        _prefix(text, piece, meant, needs)
+        for text, piece in zip(accumulate(pieces), pieces, strict=True)
     )
     return Prefixes(tuple(rows))
 
 
-def _prefix(n: int, text: str, added: str, meant: Object | None, needs: Sequence[str]) -> Prefix:
+def _prefix(text: str, added: str, meant: Object | None, needs: Sequence[str]) -> Prefix:
     read, loosely = strict(text), lenient(text)
-    return Prefix(n, text, added, read, loosely, _verdict(loosely, meant, needs))
+    return Prefix(text, added, read, loosely, _verdict(loosely, meant, needs))
 
 
 def _verdict(value: Object | None, meant: Object | None, needs: Sequence[str]) -> Verdict:
@@ -155,7 +153,7 @@ def _table(rows: Sequence[Prefix]) -> Iterator[tuple[str, ...]]:
 
     for read, group in groupby(rows, reading):
         alike = list(group)
-        first, last = alike[0].n, alike[-1].n
+        first, last = len(alike[0].text), len(alike[-1].text)
         added = "".join(row.added for row in alike)
         shown = added if len(added) <= ADDED else "…" + added[-ADDED:]
         yield (str(first) if first == last else f"{first}-{last}", repr(shown)[1:-1], *read)
