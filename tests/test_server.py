@@ -450,7 +450,8 @@ HALF_CALL = {"type": "tool_use", "id": "t1", "name": "pay", "input": '{"amount":
 REFUSED = {
     "half a tool call": (
         asking(ASKED, {"role": "assistant", "content": [HALF_CALL]}, ASKED),
-        "turn 1, message 2 (assistant): block 1: a tool call whose input is no object",
+        "turn 1, message 2 (assistant): block 1: half a tool call: it has no id, no name, or an input "
+        "that is no object",
     ),
     "unsigned thinking": (
         asking(ASKED, {"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}]}),
@@ -495,20 +496,68 @@ def test_a_refused_history_uses_no_answer_up_and_a_good_one_gets_it():
     assert unchunked(body) == (b"first", True)
 
 
-def test_who_may_ask_at_all_is_decided_before_the_history():
+#: Who is refused for something else, and with what.
+ELSE_REFUSED = {
+    "a foreign host": (request(asking(), host=b"evil.example"), b"403"),
+    "another path": (request(asking(), line=b"POST /v1/other HTTP/1.1"), b"404"),
+    "no stream": (request(asking(ASKED, stream=False)), b"400"),
+    "half a body": (request(asking(ASKED)[:-1]), b"400"),
+    "a page": (request(b"", line=b"GET / HTTP/1.1"), b"200"),
+}
+
+
+@pytest.mark.parametrize(("sent", "status"), ELSE_REFUSED.values(), ids=ELSE_REFUSED)
+def test_the_history_is_looked_at_last_so_that_who_may_not_ask_costs_nothing(
+    sent, status, monkeypatch
+):
+    looked = []
+    monkeypatch.setattr(server, "history_refused", looked.append)
     with FaultServer(WHOLE, check_history=True) as local:
-        foreign, _, _ = ask(local.url, request(asking(), host=b"evil.example"))
-        about, _, _ = ask(local.url, request(b"", line=b"GET / HTTP/1.1"))
-        unstreamed, why, _ = ask(local.url, request(asking(ASKED, stream=False)))
-    assert foreign.startswith(b"HTTP/1.1 403 ")
-    assert about.startswith(b"HTTP/1.1 200 ")
-    assert unstreamed.startswith(b"HTTP/1.1 400 ") and b"only streams here" in why
+        assert ask(local.url, sent)[0].startswith(b"HTTP/1.1 " + status)
+        assert looked == []
+        assert ask(local.url, request(asking(ASKED)))[0].startswith(b"HTTP/1.1 200 ")
+    assert looked == [asking(ASKED)]
+
+
+@pytest.mark.parametrize("size", [1000, 1_000_000, 4_000_000])
+def test_a_history_of_any_real_size_is_answered(size):
+    long = [{**ASKED, "content": "x" * (size // 4)}] * 4
+    with FaultServer(WHOLE, check_history=True) as local:
+        assert ask(local.url, request(asking(*long)))[0].startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_large_history_makes_nobody_wait_but_the_next_large_one(monkeypatch):
+    looked, came, go_on = [], threading.Event(), threading.Event()
+
+    def slow(body):
+        if len(body) > 1000:
+            looked.append(body)
+            came.set()
+            assert go_on.wait(10)
+
+    monkeypatch.setattr(server, "history_refused", slow)
+    large = request(asking({**ASKED, "content": "x" * 100_000}))
+    with (
+        FaultServer(WHOLE, check_history=True) as local,
+        Client(local.url, large) as one,
+        Client(local.url, large) as two,
+    ):
+        assert came.wait(10)
+        for number in range(1, 4):
+            assert ask(local.url, request(asking(ASKED)))[0].startswith(b"HTTP/1.1 200 ")
+            assert len(local.wait(number)) == number
+        assert len(looked) == 1
+        go_on.set()
+        for client in (one, two):
+            assert client.read_until(b"\r\n").startswith(b"HTTP/1.1 200 ")
+    assert len(looked) == 2
 
 
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        pytest.param(asking({"role": "user", "content": "x" * 300_000}), b"413", id="a large one"),
+        pytest.param(asking({**ASKED, "content": "x" * 4_194_304}), b"413", id="too large a one"),
+        pytest.param(asking({**ASKED, "content": " " * 4_000_000}), b"400", id="a large one"),
         pytest.param(b'{"stream": true, "messages": ' + b"[" * 5000, b"400", id="a deep one"),
         pytest.param(b'{"stream": true, "messages": [{"a": "\\ud800"}]}', b"400", id="no UTF-16"),
         pytest.param(

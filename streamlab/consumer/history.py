@@ -153,10 +153,10 @@ def _wrong_calls(blocks: list[Block], after: list[Block], known: set[str]) -> It
 
 def _wrong_results(blocks: list[Block], asked: list[str]) -> Iterator[Wrong]:
     """Each result has its call in the message before, is the only one, and comes first."""
-    open_calls, results = set(asked), _ids(blocks, "tool_result")
+    known, open_calls, results = set(asked), set(asked), _ids(blocks, "tool_result")
     for id in results:
         if id not in open_calls:
-            twice = id in asked
+            twice = id in known
             rule = "answered twice" if twice else "unasked"
             yield (
                 rule,
@@ -183,7 +183,7 @@ def _named_call(block: Block) -> bool:
     return _whole_call(block) and _text(block.get("id")) and _text(block.get("name"))
 
 
-HALF = ("half a call", "a tool call without an id, a name, or an input that is an object")
+HALF = ("half a call", "half a tool call: it has no id, no name, or an input that is no object")
 
 #: Block type -> (what must hold of such a block, the rule's name, what is said where it does not).
 CHECKS: dict[str, tuple[Callable[[Any], bool], str, str]] = {

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from streamlab.consumer.conversation import objections
+from streamlab.consumer.history import objections
 from streamlab.errors import UsageError
 from streamlab.streams.recording import Chunk, Recording
 from streamlab.wire.events import ENDINGS
@@ -30,11 +30,12 @@ __all__ = [
     "decide",
     "framed",
     "head",
-    "history_checked",
+    "history_refused",
     "http_error",
     "plan",
     "shown",
     "wanted",
+    "would_be_answered",
 ]
 
 #: How a client is told where the body ends: by a last, empty chunk; by the end of the connection;
@@ -46,7 +47,7 @@ FRAMINGS = ("chunked", "close", "length")
 NAMES = ("127.0.0.1", "[::1]", "localhost")
 
 #: Largest body, in bytes, whose history is checked, and longest objection that is quoted.
-MAX_HISTORY, MAX_OBJECTION = 256 * 1024, 300
+MAX_HISTORY, MAX_OBJECTION = 4 * 1024 * 1024, 300
 
 ERROR_TYPES = {
     400: "invalid_request_error",
@@ -181,13 +182,8 @@ class History(msgspec.Struct, frozen=True):
     messages: list[dict[str, Any]]
 
 
-def history_checked(body: bytes, choose: Chooser) -> Chooser:
-    """Refuse a history that the API would refuse; a refused request uses no answer up."""
-    refusal = _history_refused(body)
-    return choose if refusal is None else lambda asked: refusal
-
-
-def _history_refused(body: bytes) -> Answer | None:
+def history_refused(body: bytes) -> Answer | None:
+    """Refuse a history that the API would refuse; None where nothing is wrong with it."""
     if len(body) > MAX_HISTORY:
         return http_error(413, f"histories are checked up to {MAX_HISTORY:,} bytes of body")
     try:
@@ -198,6 +194,12 @@ def _history_refused(body: bytes) -> Answer | None:
         return http_error(400, "messages: there is none")
     found = objections(messages)
     return http_error(400, str(found[0])[:MAX_OBJECTION]) if found else None
+
+
+def would_be_answered(asked: Asked) -> bool:
+    """Whether a request is refused for nothing that can be seen without its history."""
+    probe = Answer()
+    return decide(asked, lambda asked: probe) is probe
 
 
 def decide(asked: Asked, choose: Chooser) -> Answer:

@@ -30,9 +30,10 @@ from streamlab.streams.answer import (
     Items,
     chooser,
     decide,
-    history_checked,
+    history_refused,
     http_error,
     shown,
+    would_be_answered,
 )
 from streamlab.streams.connection import Heard, Line, asked_of, hear, send
 from streamlab.streams.recording import Recording
@@ -44,6 +45,9 @@ HOSTS = ("127.0.0.1", "::1")
 
 #: Bounds: connections at a time, and requests that the log remembers.
 MAX_CONNECTIONS, MAX_LOG = 64, 1000
+
+#: A body of at most so many bytes has its history checked at once.
+SMALL_HISTORY = 64 * 1024
 
 #: Seconds for a client to read what it was sent, before we hang up on it.
 LINGER_SECONDS = 1.0
@@ -77,7 +81,8 @@ class FaultServer:
     here holds for every recording among them (and the headers for an HTTP status too).
 
     With `check_history`, a request whose messages the API would refuse gets HTTP 400 and the reason
-    instead; `consumer/conversation.py` knows them.
+    instead, and uses no answer up: some of the API's rules, in words of ours. They are in
+    `consumer/history.py`.
     """
 
     def __init__(
@@ -136,7 +141,7 @@ class FaultServer:
         listener = _bind(self._host, self._port)
         self._address = listener.getsockname()[:2]
         self._started = time.monotonic()
-        self._stop = asyncio.Event()
+        self._stop, self._one_large = asyncio.Event(), asyncio.Lock()
         self._talks: set[asyncio.Task[None]] = set()
         # Not the default loop: the one of Windows would send a FIN before our RST.
         runner = asyncio.Runner(loop_factory=asyncio.SelectorEventLoop)
@@ -240,8 +245,8 @@ class FaultServer:
     async def _answer(self, line: Line, heard: Heard) -> None:
         """Answer one request, and log what came of it."""
         asked = asked_of(heard, next(self._numbers), self._now())
-        choose = history_checked(heard.body, self._choose) if self._check_history else self._choose
-        answer, ended = heard.refusal or decide(asked, choose), "server stopped"
+        refusal = heard.refusal or await self._history_refused(asked, heard.body)
+        answer, ended = refusal or decide(asked, self._choose), "server stopped"
         try:
             if heard.head and heard.head.http_version < b"1.1" and answer.framing == "chunked":
                 answer = msgspec.structs.replace(answer, framing="close")  # 1.0 knows no chunks
@@ -256,6 +261,19 @@ class FaultServer:
             if ended in ("sent all", "cut", "server error"):
                 await line.wait(LINGER_SECONDS)
             line.close()
+
+    async def _history_refused(self, asked: Asked, body: bytes) -> Answer | None:
+        """Look at the history, but only of a request with nothing else to refuse.
+
+        A large one is looked at beside the loop, so that it makes no other client wait; and one at
+        a time, since it takes many times its size while it is looked at.
+        """
+        if not self._check_history or not would_be_answered(asked):
+            return None
+        if len(body) <= SMALL_HISTORY:
+            return history_refused(body)
+        async with self._one_large:
+            return await asyncio.to_thread(history_refused, body)
 
     def _now(self) -> float:
         return time.monotonic() - self._started

@@ -2,8 +2,8 @@
 
 `advice()` is the answer of lesson 04, whose first half says the opposite of the whole. `shown` is
 what of a turn stands on the screen, as the blocks that a program without a second buffer would keep
-as the model's words. `send` asks a local server through the real SDK and keeps the bytes that came,
-and `side_by_side` prints two histories beside each other.
+as the model's words. `send` asks a local server through the real SDK and keeps the bytes that came.
+`side_by_side` shows two histories beside each other; `said` wraps one message.
 
 Read next: `consumer/conversation.py`, which keeps whole turns and nothing else.
 """
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from streamlab.consumer.conversation import Message
+from streamlab.consumer.history import Message
 from streamlab.consumer.turn import Segment, Turn
 from streamlab.streams import synth
 from streamlab.streams.parts import Style, Text
@@ -33,7 +33,8 @@ __all__ = [
     "SideBySide",
     "advice",
     "advice_anew",
-    "run_and_record",
+    "run_loop",
+    "said",
     "send",
     "shown",
     "side_by_side",
@@ -42,8 +43,9 @@ __all__ = [
 #: Width of the row's name and of a column of `side_by_side`, in characters.
 LABEL, COLUMN = 11, 38
 
-CELL = "text-align: left; vertical-align: top; padding: 4px 18px 4px 4px; max-width: 24em"
-HANGING = "padding-left: 1.2em; text-indent: -1.2em; white-space: pre-wrap; line-height: 1.5"
+CELL = "text-align: left; vertical-align: top; padding: 4px 18px 4px 4px; line-height: 1.5"
+NAME, HELD = f"{CELL}; white-space: nowrap", f"{CELL}; min-width: 10em; max-width: 24em"
+HANGING = "padding-left: 1.2em; text-indent: -1.2em; white-space: pre-wrap"
 SIGN = "display: inline-block; width: 1.2em; text-indent: 0"
 
 
@@ -87,7 +89,7 @@ _SHOWN: dict[str, Callable[[Segment], dict[str, Any]]] = {
 }
 
 
-def run_and_record(history: Sequence[Message], recording: Recording) -> list[Message]:
+def run_loop(history: Sequence[Message], recording: Recording) -> list[Message]:
     """What a simple agent loop does with the SDK's message: keep it, run its calls, add results.
 
     Nothing is paid here: what would have been done is only said, in the result.
@@ -174,21 +176,25 @@ class SideBySide(msgspec.Struct, frozen=True):
 
     def _repr_html_(self) -> str:
         heads = "".join(
-            f'<th scope="col" style="{CELL}">{_html_line(f"  {name}")}</th>' for name in self.names
+            f'<th scope="col" style="{HELD}">{_html_line(f"  {name}")}</th>' for name in self.names
         )
         body = "".join(
-            f'<tr><th scope="row" style="{CELL}">{_html(label)}</th>'
-            + "".join(f'<td style="{CELL}">{"".join(map(_html_line, cell))}</td>' for cell in cells)
+            f'<tr><th scope="row" style="{NAME}">{_html(label)}</th>'
+            + "".join(f'<td style="{HELD}">{"".join(map(_html_line, cell))}</td>' for cell in cells)
             + "</tr>"
             for label, cells in self.rows
         )
-        return f'<table><tr><th style="{CELL}"></th>{heads}</tr>{body}</table>'
+        return f'<table><tr><th style="{NAME}"></th>{heads}</tr>{body}</table>'
 
 
 def side_by_side(
-    screen: str, before: Sequence[Message], after: Mapping[str, Sequence[Message]]
+    turn: Turn, before: Sequence[Message], after: Mapping[str, Sequence[Message]]
 ) -> SideBySide:
-    """Show the screen and the history, before and after, for each design by its name."""
+    """Show the screen and the history, before and after, for each design by its name.
+
+    The screen has all that came of the turn, also the card of a call that is not whole.
+    """
+    screen = " ".join(map(_block, shown(turn)))
     known = tuple(f"  {line}" for line in map(_message, before))
     kept = tuple(
         (*known, *(f"+ {line}" for line in map(_message, history[len(before) :])))
@@ -205,6 +211,14 @@ def side_by_side(
     )
 
 
+def said(message: Message) -> str:
+    """What a message of text says, wrapped and indented, its paragraphs as they are."""
+    paragraphs = [line for block in message["content"] for line in block["text"].split("\n")]
+    return "\n".join(
+        textwrap.fill(line, 88, initial_indent="  ", subsequent_indent="  ") for line in paragraphs
+    )
+
+
 def _message(message: Message) -> str:
     held = message["content"]
     blocks = [{"type": "text", "text": held}] if isinstance(held, str) else held
@@ -217,8 +231,7 @@ def _block(block: Mapping[str, Any]) -> str:
         return str(block["text"])
     if block["type"] == "tool_use":
         value = block["input"]
-        shown = value if isinstance(value, str) else json.dumps(value)
-        return f"[{block['name']} {shown}]"
+        return f"[{block['name']} {value if isinstance(value, str) else json.dumps(value)}]"
     return f"[{block['type']} {block.get('content', block.get('thinking', ''))}]"
 
 

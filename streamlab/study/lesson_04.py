@@ -41,12 +41,13 @@ QUESTIONS = (
     Question(
         "04-retry",
         "The first attempt was cut after `Yes, W-7 can be deleted.` The program asks again. What "
-        "belongs into the second request?",
+        "belongs in the second request?",
         (
             Option(
                 "The question, and the partial text as the assistant's: it can go on from there.",
                 "Nothing that was paid for is lost, so it looks thrifty. But it makes the fragment "
-                "the model's own words; several newer models refuse such a request altogether.",
+                "the model's own words; newer models (as of 2026) refuse such a request "
+                "altogether.",
             ),
             Option(
                 "The question, and the question again.",
@@ -79,7 +80,7 @@ QUESTIONS = (
             ),
             Option(
                 "Yes: it was whole before the connection broke.",
-                "The message ends the message. What the connection does afterwards is about the "
+                "`message_stop` ends the message. What the connection does afterwards is about the "
                 "connection.",
                 right=True,
             ),
@@ -98,13 +99,14 @@ QUESTIONS = (
     Question(
         "04-call",
         'The stream of lesson 00 was cut inside a number, and the SDK gave `"amount": 1`. A '
-        "program keeps that message, pays 1, adds the tool's result, and asks on. What does the "
-        "server say to this history?",
+        "program keeps that message, pays 1, adds the tool's result, and sends the next request. "
+        "What does the server say to this history?",
         (
             Option(
                 "200: it has nothing to object to.",
-                "The input is an object, and the call has its result. The one history that would "
-                "have been refused is the one in which nothing was paid.",
+                "The input is an object, and the call has its result. Had the program kept the "
+                "call and not run it, the request would have been refused: a call without a "
+                "result.",
                 right=True,
             ),
             Option(
@@ -152,7 +154,7 @@ QUESTIONS = (
                 "tell it that the browser is trying again.",
             ),
         ),
-        "Can a browser not simply reconnect?",
+        "Can't a browser just reconnect?",
     ),
 )
 
