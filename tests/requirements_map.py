@@ -153,8 +153,12 @@ ROWS: dict[str, Row] = {
             "test_gates.py::test_what_broke_a_complete_answer_afterwards_fails_the_first_gate",
             "test_gates.py::test_an_answer_that_is_not_complete_is_not_asked_and_would_fail",
             "test_lesson_05.py::test_an_answer_for_each_gate_passes_all_before_it",
+            "test_lesson_05.py::test_who_says_completed_too_early_fails_the_first_gate",
         ),
-        (f"{ATTEMPT}#gates-table",),
+        (
+            f"{ATTEMPT}#early",
+            f"{ATTEMPT}#gates-table",
+        ),
     ),
     "B3": Row(
         "05",
@@ -635,7 +639,7 @@ ROWS: dict[str, Row] = {
         ),
         (
             f"{ATTEMPT}#stepper-code",
-            f"{ATTEMPT}#segments",
+            f"{ATTEMPT}#run-whole",
             f"{ATTEMPT}#exercise-stub",
         ),
     ),

@@ -12,8 +12,9 @@ import traitlets
 
 from streamlab.consumer.attempt import SAID, State
 from streamlab.errors import UsageError
-from streamlab.study.guards import GUARDS, without
+from streamlab.study.guards import GUARDS, LEFT_OUT, facts, without
 from streamlab.study.search import PROPERTIES, search
+from streamlab.study.world import START
 from streamlab.widgets import guards as module
 from streamlab.widgets.guards import GuardBoard
 
@@ -74,6 +75,16 @@ def test_with_every_guard_on_the_way_to_a_good_end_is_sent() -> None:
     assert sent["good"][-1]["state"] == "COMMITTED"
     last = [sent["said"][number] for number in sent["good"][-1]["facts"]]
     assert f"A person reads: {SAID[State.COMMITTED]}." in last
+    first = [sent["said"][number] for number in sent["start"]]
+    assert first == [*facts(START), f"A person reads: {SAID[State.PREVIEW]}."]
+
+
+def test_how_much_was_tried_is_never_said_without_what_was_left_out() -> None:
+    data, _ = GuardBoard()._repr_mimebundle_()
+    for page in data["text/plain"], data["text/html"]:
+        assert f"{search().worlds:,} moments" in page
+        assert LEFT_OUT in " ".join(page.split())
+    assert GuardBoard().board["left_out"] == LEFT_OUT
 
 
 def test_it_is_small_enough_to_be_sent_at_once() -> None:

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from playwright.sync_api import expect
 
-from streamlab.study.guards import GUARDS, without
+from streamlab.study.guards import GUARDS, LEFT_OUT, without
 from streamlab.study.search import PROPERTIES
 from streamlab.widgets import guards
 from tests.lab import Lab
@@ -94,17 +94,29 @@ def test_a_guard_is_switched_off_and_its_steps_are_walked_by_keyboard(tab: Page)
     assert "The effect was submitted once; it is on record.\t≠ The effect was never submitted." in (
         facts
     )
-    assert [f.split("\t")[0] for f in facts[:-1]] == list(found.steps[-1].knows)
+    pairs = zip(found.steps[-1].knows, found.instead[-1].knows, strict=True)
+    differs = [f"{wrong}\t≠ {right}" for wrong, right in pairs if wrong != right]
+    assert 0 < len(differs) < len(found.steps[-1].knows)
+    assert facts[:-1] == differs  # the last one is what a person reads
+    assert facts[-1].startswith(f"A person reads: {found.steps[-1].told}.\t≠ ")
 
 
 def test_a_click_on_a_step_tells_what_is_so_after_it(tab: Page) -> None:
     tab.get_by_label("a delivery is known by its identity").check()
     tab.locator("[role=tab]").first.click()
-    assert text(tab, "caption") == 'After step 1, a text fragment arrives: "ha"'
-    assert text(tab, "tbody tr:first-child") == (
-        'The text "ha" came once and was counted once. the same'
+    told = 'After step 1, a text fragment arrives: "ha"'
+    assert text(tab, "caption") == f"{told}: nothing is different yet"
+    assert tab.locator("tbody tr").count() == 0
+    tab.locator("[role=tab]").nth(1).click()
+    assert text(tab, "tbody") == (
+        'The text "ha" came once and was counted twice. ≠ '
+        'The text "ha" came once and was counted once.'
     )
     tab.get_by_label("every guard is on").check()
+    tab.locator("[role=tab]").last.click()
+    assert "The effect was submitted once; it is on record." in text(tab, "tbody")
+    assert "The transport has stopped." not in text(tab, "tbody")  # that was so before
+    assert text(tab, ".out") == LEFT_OUT
     assert tab.evaluate("saved") == ""
     assert tab.locator(".step.wrong").count() == 0
 
@@ -122,6 +134,25 @@ def test_it_stays_in_its_width_and_the_wrong_step_is_in_sight(tab: Page, width: 
         assert row and step
         assert row["x"] <= step["x"]
         assert step["x"] + step["width"] <= row["x"] + row["width"] + 1
+
+
+def test_a_row_that_is_too_wide_shows_at_which_side_it_goes_on(tab: Page) -> None:
+    row = tab.locator(".sl-guards .row")
+    shown = """side => getComputedStyle(document.querySelector('.sl-guards .row'), side).display"""
+
+    def sides() -> tuple[bool, bool]:
+        before, after = (tab.evaluate(shown, f"::{side}") for side in ("before", "after"))
+        return before == "flex", after == "flex"
+
+    tab.get_by_label("what is given up is closed").check()
+    tab.set_viewport_size({"width": 480, "height": 1000})
+    for key, place, wanted in (("Home", 0, (False, True)), ("End", 9, (True, False))):
+        tab.locator("[role=tab][aria-selected=true]").press(key)
+        expect(row.locator("[role=tab]").nth(place)).to_have_attribute("aria-selected", "true")
+        tab.wait_for_timeout(100)
+        assert sides() == wanted
+    tab.get_by_label("a terminal state is terminal").check()
+    assert sides() == (False, False)
 
 
 def test_the_wrong_step_stays_in_sight_when_the_window_changes(tab: Page) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -22,13 +23,16 @@ from streamlab import (
     trace,
 )
 from streamlab.analysis.trace import Step
-from streamlab.consumer.attempt import SAID, TABLE, Attempt, Input, State, advance
+from streamlab.consumer.attempt import SAID, TABLE, Input, State, advance
+from streamlab.consumer.commit import Record, Refusal, begin, perform, reconcile
 from streamlab.consumer.delivery import Receipt
-from streamlab.consumer.gates import GATES, schema_error
+from streamlab.consumer.gates import GATES, Proposal, schema_error
 from streamlab.consumer.workitem import CHANGE_LABEL, WorkItem
 from streamlab.errors import UsageError
+from streamlab.streams.parts import ToolCall
 from streamlab.streams.recording import Recording
 from streamlab.streams.scenarios import SCENARIOS
+from streamlab.streams.script import Script
 from streamlab.study import acceptance, exercise_05, lesson_05
 from streamlab.study.acceptance import (
     EIGHT,
@@ -39,7 +43,8 @@ from streamlab.study.acceptance import (
     play,
     play_script,
 )
-from streamlab.study.tasks import Wrong
+from streamlab.study.tasks import Question, Wrong
+from tests.streams_for_tests import frame
 
 QUESTION_OF = {asked.id: asked for asked in lesson_05.QUESTIONS}
 
@@ -103,7 +108,9 @@ def test_what_is_printed_of_each_of_the_eight(name: str) -> None:
     )
     first, *_, last = repr(played).splitlines()
     assert first == f"{name}: {state}"
-    assert last.split(maxsplit=1) == ["effects", f"{effects}; if somebody commits now: {then}"]
+    still = "still " * (effects == then)
+    told = f"{effects}; after one more commit: {still}{then} in all"
+    assert last.split(maxsplit=1) == ["effects", told]
     assert SAID[played.attempt.state] in repr(played)
 
 
@@ -198,11 +205,24 @@ def test_a_question_is_about_its_sequence_and_the_right_option_is_what_happens(
     assert right.startswith(f"`{played.attempt.state}`")
 
 
+#: What an option says beside its state, the same for all options of a question.
+FORMS = {
+    "05-r7": r"`[A-Z_]+`, with the text `(?:ha)+!`\.",
+    "05-r8": r"`[A-Z_]+`, after (?:one submission|two submissions)\.",
+}
+
+
+@pytest.mark.parametrize("asked", lesson_05.QUESTIONS, ids=lambda asked: asked.id)
+def test_no_option_is_given_away_by_its_form(asked: Question) -> None:
+    form = FORMS.get(asked.id, r"`[A-Z_]+`\.")
+    assert all(re.fullmatch(form, option.text) for option in asked.options)
+
+
 def test_what_the_questions_say_beside_the_state() -> None:
     right = {id: asked.options[asked.right].text for id, asked in QUESTION_OF.items()}
-    assert right["05-r7"].endswith("and the text `haha!`.")
+    assert right["05-r7"].endswith("with the text `haha!`.")
     assert trace(SCENARIOS["delivered_twice"].script).turn.text == "haha!"
-    assert right["05-r8"].endswith("after one.")
+    assert right["05-r8"].endswith("after one submission.")
     assert play("answer_of_the_commit_lost").submissions == ("attempt-1",)
     assert len(QUESTION_OF) == 8
 
@@ -308,15 +328,169 @@ def test_repeating_any_envelopes_in_any_order_changes_nothing(again: list[int]) 
     assert inbox.attempt is attempt
 
 
+# --- Which event is which input -----------------------------------------------------------------
+
+WHOLE = SCENARIOS["whole_proposal"].script
+
+
+def strange_delta(index: int) -> bytes:
+    """A frame with a delta of a kind that is not known here."""
+    strange = {"type": "strange_delta", "strange": "x"}
+    return frame({"type": "content_block_delta", "index": index, "delta": strange})
+
+
+def calling(*calls: ToolCall) -> Script:
+    """An answer that makes some calls, which ada asked for."""
+    return Script(synth.answer(calls, "tool_use"), policy=policy_for("ada"))
+
+
+GOOD = {"item": "W-7", "label": "Ready for review"}
+TWINS = [ToolCall("change_label", GOOD, id="same")] * 2
+
+#: The lesson's table, and the lines under it: what comes -> the input that decided, and the state.
+INPUTS: dict[str, tuple[Script, Input | None, State]] = {
+    "an unknown event": (WHOLE.unknown(after=13), Input.GATES_PASSED, State.VALIDATED_PROPOSAL),
+    "an unknown delta of text": (
+        WHOLE.insert(4, strange_delta(0)),
+        Input.GATES_PASSED,
+        State.VALIDATED_PROPOSAL,
+    ),
+    "an error": (WHOLE.error(after=14), Input.ERROR, State.INVALID),
+    "a delta after its stop": (
+        WHOLE.inject(faults.delta_after_stop, index=0),
+        Input.VIOLATION,
+        State.INVALID,
+    ),
+    "a second start": (
+        WHOLE.inject(faults.second_start, after=13),
+        Input.VIOLATION,
+        State.INVALID,
+    ),
+    "an unknown delta of a tool": (
+        WHOLE.insert(14, strange_delta(1)),
+        Input.AMBIGUITY,
+        State.HELD,
+    ),
+    "a gap": (WHOLE.inject(faults.index_gap, index=1), Input.AMBIGUITY, State.HELD),
+    "one id twice": (calling(*TWINS), Input.AMBIGUITY, State.HELD),
+    "the end": (WHOLE.disconnect(after=19), Input.ENDED, State.INCOMPLETE),
+    "a bound": (WHOLE.inject(faults.never_end, after=13), Input.BOUND, State.INCOMPLETE),
+    "a cancellation": (WHOLE.cancel(after=13), Input.CANCEL, State.ABORTED),
+    "no call": (SCENARIOS["text_answer"].script, Input.COMPLETED, State.MESSAGE_COMPLETE),
+    "a bound after the marker": (
+        WHOLE.inject(faults.never_end, after=20),
+        Input.BOUND,
+        State.HELD,
+    ),
+    "an error after the marker": (WHOLE.error(after=20), Input.GATES_FAILED, State.INVALID),
+    "a delta after the marker": (
+        WHOLE.insert(20, strange_delta(1)),
+        Input.GATES_FAILED,
+        State.INVALID,
+    ),
+    "the marker twice": (
+        WHOLE.inject(faults.duplicate, frame=20),
+        Input.GATES_PASSED,
+        State.VALIDATED_PROPOSAL,
+    ),
+}
+
+
+@pytest.mark.parametrize(("script", "given", "state"), INPUTS.values(), ids=INPUTS)
+def test_what_comes_is_the_input_that_the_lesson_says(
+    script: Script, given: Input | None, state: State
+) -> None:
+    attempt = trace(script).attempt
+    assert (attempt.by, attempt.state) == (given, state)
+
+
+@pytest.mark.parametrize(
+    ("frames", "early", "missing"),
+    [(20, 18, "there is no stop reason"), (14, 14, "a block never stopped")],
+    ids=["then the rest comes", "then it drops"],
+)
+def test_who_says_completed_too_early_fails_the_first_gate(
+    frames: int, early: int, missing: str
+) -> None:
+    played = play_script(WHOLE.disconnect(after=frames), completed_after=early)
+    assert played.states[-2:] == (State.MESSAGE_COMPLETE, State.INVALID)
+    assert played.attempt.why == f"completion: {missing}"
+    assert played.submitted_then == 0
+
+
 # --- The exercise -------------------------------------------------------------------------------
 
 
-@given(st.lists(st.sampled_from(list(Input)), max_size=20))
-def test_the_solution_of_the_exercise_is_what_the_consumer_does(inputs: list[Input]) -> None:
-    attempt = Attempt()
-    for each in inputs:
-        attempt = advance(attempt, each)
-    assert exercise_05.state([str(each) for each in inputs]) == attempt.state.value
+class NeverArrives(RecordingAdapter):
+    """Effects that no submission reaches in time."""
+
+    def submit(self, key: str, proposals: tuple[Proposal, ...]) -> Record | Refusal:
+        raise TimeoutError("nothing answers")
+
+
+def without_a_record() -> State:
+    outcome, effects = judge(WHOLE.recording, WHOLE.policy), NeverArrives()
+    doubt = commit(outcome.attempt, outcome.proposals, effects)
+    assert doubt.state is State.RECONCILING
+    after = reconcile(doubt, effects)
+    assert after.said == "Stopped: no change was made"
+    late = RecordingAdapter.submit(effects, doubt.id, outcome.proposals)
+    assert isinstance(late, Refusal)
+    return after.state
+
+
+def stopped_while_committing() -> State:
+    outcome, effects = judge(WHOLE.recording, WHOLE.policy), RecordingAdapter()
+    begun = advance(begin(outcome.attempt), Input.CANCEL)
+    return perform(begun, outcome.proposals, effects).state
+
+
+def last(script: Script) -> State:
+    return trace(script).attempt.state
+
+
+TWO = (ToolCall("change_label", GOOD), ToolCall("delete_item", {"item": "W-7"}))
+
+#: What the words of each sequence mean, done with the consumer's own parts.
+RUNS: dict[str, Callable[[], State]] = {
+    "a": lambda: play_script(WHOLE.disconnect(after=14), completed_after=14).attempt.state,
+    "b": lambda: last(WHOLE.error(after=20)),
+    "c": lambda: last(WHOLE.inject(faults.duplicate, frame=20)),
+    "d": lambda: last(WHOLE.insert(14, strange_delta(1))),
+    "e": lambda: last(calling(*TWO)),
+    "f": without_a_record,
+    "g": stopped_while_committing,
+    "h": lambda: last(WHOLE.commit(lost=True).commit()),
+    "i": lambda: last(SCENARIOS["text_answer"].script),
+    "j": lambda: last(WHOLE.disconnect(after=20, ending="reset")),
+    "k": lambda: last(WHOLE.inject(faults.never_end, after=18)),
+    "l": lambda: play_script(WHOLE, after=18).then.state,
+}
+
+
+@pytest.mark.parametrize("letter", exercise_05.SEQUENCES)
+def test_the_solution_of_the_exercise_is_what_the_consumer_does(letter: str) -> None:
+    assert exercise_05.solution(letter) == RUNS[letter]()
+
+
+def test_all_states_are_asked_for_but_one_that_is_a_moment() -> None:
+    asked = {each.state for each in exercise_05.SEQUENCES.values()}
+    assert asked == set(State) - {State.COMMITTING}
+
+
+def test_the_sequences_are_told_and_each_reason_only_after_a_right_answer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def half(case: str) -> str:
+        return exercise_05.solution(case) if case < "d" else {}[case]
+
+    exercise_05.tell(half)
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= 72
+    flat = " ".join(said.split())
+    for letter, each in exercise_05.SEQUENCES.items():
+        assert f"{letter} {each.says}" in flat
+        assert (each.why in flat) is (letter < "d")
 
 
 def test_the_learner_may_look_into_the_table_with_plain_words() -> None:
@@ -327,10 +501,9 @@ def test_the_learner_may_look_into_the_table_with_plain_words() -> None:
 
 
 def test_a_script_of_ones_own_can_be_played_too() -> None:
-    script = SCENARIOS["whole_proposal"].script
-    assert play_script(script.commit().commit()).submissions == ("attempt-1",)
-    assert play_script(script.cancel(after=3)).attempt.state is State.ABORTED
-    assert acceptance.play_script(script.commit(lost=True)).attempt.state is State.RECONCILING
+    assert play_script(WHOLE.commit().commit()).submissions == ("attempt-1",)
+    assert play_script(WHOLE.cancel(after=3)).attempt.state is State.ABORTED
+    assert acceptance.play_script(WHOLE.commit(lost=True)).attempt.state is State.RECONCILING
 
 
 @pytest.mark.parametrize("wrong", exercise_05.EXERCISES[0].wrong, ids=lambda wrong: wrong.says)
@@ -348,5 +521,5 @@ def test_a_known_mistake_is_told_its_case_what_was_expected_and_why(
 
 
 def test_an_answer_may_be_the_name_or_the_state_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    check("05-ex", lambda inputs: State(exercise_05.state(inputs)))
+    check("05-ex", lambda case: State(exercise_05.solution(case)))
     assert "right in all" in capsys.readouterr().out

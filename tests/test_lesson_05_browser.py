@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
+from streamlab.study.exercise_05 import SEQUENCES
 from streamlab.study.questions import question
 from tests.lab import PATIENCE, Lab, Notebook
 from tests.refresh_notebooks import NOTEBOOKS, kernel_environment
@@ -42,7 +43,7 @@ ANSWER = r"""
 line => {
   const widgets = jupyterapp.shell.currentWidget.content.widgets;
   const shared = widgets.find(cell => cell.model.id === 'exercise-stub').model.sharedModel;
-  shared.setSource(shared.getSource().replace(/^ {4}.*$/m, '    ' + line));
+  shared.setSource(shared.getSource().replace(/^ {4}return .*$/m, '    ' + line));
 }
 """
 
@@ -135,11 +136,10 @@ def test_the_figures_and_the_views_are_there_by_day_and_by_night(
         for id, word in {
             "machine": "VALIDATED_PROPOSAL",
             "timeline": "RECONCILING",
-            "segments": "change_label",
         }.items():
             figure = shown(notebook, id).locator("svg, img").first
             expect(figure).to_be_visible()
-            expect(shown(notebook, id)).to_contain_text(word)
+            expect(shown(notebook, id)).to_contain_text(word)  # the caption, folded
             notebook.screenshot(tmp_path / f"{id}-{theme}.png")
         expect(shown(notebook, "board")).to_contain_text("a terminal state is terminal")
         notebook.screenshot(tmp_path / f"board-{theme}.png")
@@ -159,18 +159,20 @@ def test_the_lost_answer_can_be_walked_through_by_key(lab: Lab, browser: Browser
         assert notebook.errors == []
 
 
-def test_a_machine_with_a_mistake_and_the_right_one_are_told_apart(
+def test_an_answer_with_a_mistake_and_the_right_one_are_told_apart(
     lab: Lab, browser: Browser
 ) -> None:
-    start = "from functools import reduce; table = attempt.TABLE; "
-    walk = "return reduce(lambda now, given: {}, inputs, 'PREVIEW')"
-    revives = start + walk.format("table[now].get(given, 'INVALID')")
-    right = start + walk.format("table[now].get(given, now)")
+    states = [each.state.value for each in SEQUENCES.values()]
+    right = f"return dict(zip('abcdefghijkl', {states}))[case]"
+    believes = right.replace("INVALID", "VALIDATED_PROPOSAL", 1)
     with opened(lab, browser) as notebook:
         expect(run(notebook, "imports", "exercise-stub")).to_contain_text("not answered yet")
-        notebook.page.evaluate(ANSWER, revives)
+        notebook.page.evaluate(ANSWER, believes)
         told = run(notebook, "exercise-stub")
-        expect(told).to_contain_text("the connection ends, then the marker comes")
-        expect(told).to_contain_text("expected  'INCOMPLETE'")
+        expect(told).to_contain_text("a: an early callback")
+        expect(told).to_contain_text("expected  'INVALID'")
+        assert SEQUENCES["a"].why not in " ".join(told.inner_text().split("right in")[0].split())
         notebook.page.evaluate(ANSWER, right)
-        expect(run(notebook, "exercise-stub")).to_contain_text("05-ex: right in all 11 cases.")
+        expect(run(notebook, "exercise-stub")).to_contain_text("05-ex: right in all 12 cases.")
+        told = " ".join(shown(notebook, "exercise-stub").inner_text().split())
+        assert all(each.why in told for each in SEQUENCES.values())

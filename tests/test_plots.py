@@ -21,11 +21,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from streamlab.analysis.drawing import CELL, SIZE, WIDTH, Board, Drawing, fitted, levels
+from streamlab.analysis.drawing import (
+    CELL,
+    MAX_CAPTION,
+    SIZE,
+    WIDTH,
+    Board,
+    Drawing,
+    fitted,
+    levels,
+)
 from streamlab.analysis.machine_layout import edges, in_order, layout, least_crossing
 from streamlab.analysis.plots import machine, runs, segment_timeline, state_timeline
 from streamlab.analysis.segment_figure import bars
-from streamlab.analysis.steps_axis import MAX_MARKS
+from streamlab.analysis.steps_axis import MAX_MARKS, marks
 from streamlab.analysis.trace import trace
 from streamlab.consumer.attempt import TABLE, TERMINAL, Input, State
 from streamlab.errors import UsageError
@@ -186,7 +195,7 @@ def texts(drawn: Drawing) -> list[str]:
 
 @of_figures
 def test_a_drawing_is_plain_xml_without_script_or_address(drawn: Drawing) -> None:
-    allowed = {"svg", "title", "style", "defs", "path", "text", "pattern", "rect"}
+    allowed = {"svg", "title", "style", "defs", "path", "text"}
     names = {element.tag for element in parsed(drawn).iter()}
     assert names <= {f"{SVG}{name}" for name in allowed}
     for element in parsed(drawn).iter():
@@ -305,6 +314,7 @@ def test_drawing_is_what_brings_in_matplotlib_and_never_pyplot() -> None:
 
 def test_a_drawing_is_shown_as_its_caption_and_as_a_figure(tmp_path: Path) -> None:
     drawn = FIGURES["states of disconnected"]
+    assert len(drawn.caption) <= MAX_CAPTION
     assert repr(drawn) == drawn.caption
     data = drawn._repr_mimebundle_(include=None, exclude=None)
     assert data["text/plain"] == drawn.caption
@@ -316,6 +326,12 @@ def test_a_drawing_is_shown_as_its_caption_and_as_a_figure(tmp_path: Path) -> No
     )
     assert held and base64.b64decode(held[1]).decode() == drawn.svg
     assert held[2] == drawn.caption
+    long = FIGURES["machine"]
+    assert len(long.caption) > MAX_CAPTION and repr(long) == long.caption
+    folded = long.caption.replace("\n", "<br>")
+    assert long.html.endswith(
+        f"<figcaption><details><summary>in words</summary>{folded}</details></figcaption></figure>"
+    )
     drawn.save(tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_bytes() == drawn.svg.encode()
 
@@ -361,7 +377,7 @@ def test_every_state_is_named_in_its_line(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "marks"),
+    ("name", "words"),
     [
         ("whole", {"clean end", "gates"}),
         ("disconnected", {"clean end", "would have been VALIDATED_PROPOSAL"}),
@@ -371,14 +387,25 @@ def test_every_state_is_named_in_its_line(name: str) -> None:
         ("late", {"redeliver", "late", "clean end", "gates"}),
     ],
 )
-def test_marks_have_words(name: str, marks: set[str]) -> None:
+def test_marks_have_words(name: str, words: set[str]) -> None:
     said = {each for each in texts(FIGURES[f"states of {name}"]) if not each.isdigit()}
-    assert said - {state.value for state in State} - {"step"} == marks
+    assert said - {state.value for state in State} - {"step"} == words
 
 
-def test_two_states_never_have_the_same_fill() -> None:
-    fills = re.findall(r'Z" style="fill:([^;]*);', FIGURES["states of lost"].svg, re.I)
-    assert len(fills) >= 6 and fills[:6] == list(dict.fromkeys(fills[:6]))
+def test_what_the_program_does_itself_is_no_fault() -> None:
+    """Its marks are not those of what was injected: another shape, and no alarm's colour."""
+    done = marks(trace(SCRIPTS["lost"]))
+    signs = {mark.word: mark.sign for mark in done}
+    assert {signs[word] for word in ("commit", "effect", "reconcile")} == {"act"}
+    assert "var(--bad)" not in FIGURES["states of lost"].svg
+    assert "var(--bad)" in FIGURES["states of error"].svg
+    late = {mark.word: mark.sign for mark in marks(trace(SCRIPTS["late"]))}
+    assert (late["late"], late["redeliver"]) == ("injected", "injected")
+
+
+@of_figures
+def test_nothing_is_hatched(drawn: Drawing) -> None:
+    assert "<pattern" not in drawn.svg
 
 
 def test_time_needs_times() -> None:
@@ -588,7 +615,10 @@ def test_lab_shows_a_notebook_that_it_does_not_trust(
         shown = opened.page.locator(".jp-OutputArea figure")
         image = shown.locator("img")
         assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") == WIDTH
-        assert drawn.caption.split("\n")[0] in shown.inner_text()
+        first = drawn.caption.split("\n")[0]
+        assert first not in shown.inner_text()
+        shown.get_by_text("in words").click()
+        assert first in shown.inner_text()
         assert image.evaluate(CORNER) == ([255] * 3 if theme == "Light" else [17] * 3)
         assert opened.errors == []
 

@@ -32,6 +32,9 @@ __all__ = ["CELL", "WIDTH", "Board", "Drawing", "fitted", "levels", "wide"]
 #: Pixels of every drawing from left to right: as much as a notebook has room for.
 WIDTH = 900
 
+#: A caption of more characters is folded on a page; as plain text it stays as it is.
+MAX_CAPTION = 250
+
 #: Width of one character of the fixed-width fonts below, in parts of their size; the widest's.
 CELL = 0.61
 
@@ -41,12 +44,11 @@ SIZE = 11
 FONT = "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace"
 
 #: Name -> on light paper, on dark paper. Each contrasts with its paper by 4.5 to 1 where words or
-#: lines are drawn in it; `line` and `soft` only fill and hatch.
+#: lines are drawn in it; `soft` only fills.
 COLOURS = {
     "ink": ("#1c1c1c", "#e6e6e6"),
     "paper": ("#ffffff", "#111111"),
     "dim": ("#595959", "#a8a8a8"),
-    "line": ("#b4b4b4", "#5c5c5c"),
     "soft": ("#f0f0f0", "#262626"),
     "accent": ("#0b57b0", "#82b8ff"),
     "bad": ("#b01f1a", "#ff9d94"),
@@ -80,6 +82,8 @@ class Drawing(msgspec.Struct, frozen=True):
         """The figure with its caption, as a page shows it."""
         source = b64encode(self.svg.encode()).decode()
         caption = markup.escape(self.caption).replace("\n", "<br>")
+        if len(self.caption) > MAX_CAPTION:
+            caption = f"<details><summary>in words</summary>{caption}</details>"
         image = f'<img width="{WIDTH}" alt="{markup.escape(self.title)}"'
         return (
             f'<figure style="margin: 0">{image} src="data:image/svg+xml;base64,{source}">'
@@ -133,7 +137,7 @@ class Board:
         self.box(0, 0, width, height, fill="paper")
 
     def box(self, x: float, y: float, wide: float, high: float, **style: Any) -> None:
-        """A rectangle; `fill`, `edge`, `width`, `hatch`, `dash` and `id` say how."""
+        """A rectangle; `fill`, `edge`, `width`, `dash` and `id` say how."""
         corners = [(x, y), (x + wide, y), (x + wide, y + high), (x, y + high), (x, y)]
         self.lines([corners], **style)
 
@@ -187,12 +191,6 @@ class Board:
         rim = ((3, 1), (1, 3), (-1, 3), (-3, 1), (-3, -1), (-1, -3), (1, -3), (3, -1), (3, 1))
         self.lines([[(x + dx, y + dy) for dx, dy in rim]], fill=colour)
 
-    def label(self, x: float, y: float, text: str, size: float = SIZE) -> None:
-        """Words around `x` with paper behind them, to lie on a hatched shape."""
-        room = wide(text, size) + 6
-        self.box(x - room / 2, y - size, room, size + 4, fill="paper")
-        self.text(x, y, text, size, "middle")
-
     def drawing(self, title: str, caption: str) -> Drawing:
         """What was drawn, as a value."""
         out = StringIO()
@@ -205,7 +203,6 @@ def _styled(
     fill: str = "",
     edge: str = "",
     width: float = 1,
-    hatch: str = "",
     dash: bool = False,
     id: str = "",
 ) -> Any:
@@ -215,9 +212,6 @@ def _styled(
     patch.set_linestyle((0, (4, 3)) if dash else "solid")
     patch.set_capstyle("butt")
     patch.set_joinstyle("miter")
-    patch.set_hatch(hatch or None)
-    patch.set_hatchcolor(STAND_INS["line"])
-    patch.set_hatch_linewidth(1)
     if id:
         patch.set_gid(f"sl-{id}")
     return patch

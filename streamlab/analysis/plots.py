@@ -1,7 +1,8 @@
 """The figures that stand still: the attempt's states, the answer's segments, the attempt's table.
 
 Each gives a `Drawing`: an SVG, and a caption that is computed from the same values and says the
-same in words. A state has its name and a hatch, a kind of segment too; a colour never stands alone.
+same in words. A state has its name beside or in its band, a mark its word; a colour never stands
+alone.
 This file draws the states over the steps, one line a trace, so that many can be compared.
 
 Read next: `segment_figure.py`, then `machine_figure.py`, which draws the table itself.
@@ -36,20 +37,6 @@ from streamlab.streams.script import Script
 __all__ = ["Drawing", "Run", "machine", "runs", "segment_timeline", "state_timeline"]
 
 Given = Trace | Script | Recording
-
-#: What fills a state's band; straight lines only, they are short to write.
-HATCH: dict[str, str] = {
-    State.PREVIEW: "",
-    State.MESSAGE_COMPLETE: "--",
-    State.VALIDATED_PROPOSAL: "//",
-    State.COMMITTING: "////",
-    State.COMMITTED: "----",
-    State.RECONCILING: "++",
-    State.HELD: "||",
-    State.INCOMPLETE: "\\\\",
-    State.ABORTED: "xx",
-    State.INVALID: "xxxx",
-}
 
 #: Traces in one figure, at most: beyond that nobody compares.
 MAX_TRACES = 12
@@ -152,10 +139,9 @@ class _Row:
             board.text(8, middle, fitted(self.name, NAMES - 20, TITLE), TITLE, bold=True)
         for run, (start, end) in zip(self.runs, self.bands, strict=True):
             fill = "soft" if run.state is State.PREVIEW else "paper"
-            hatch = HATCH.get(run.state, "")
-            board.box(start, bar, end - start, BAR, fill=fill, edge="ink", hatch=hatch)
+            board.box(start, bar, end - start, BAR, fill=fill, edge="ink")
             if run is not self.runs[-1] and wide(run.state, NAME) + 14 <= end - start:
-                board.label((start + end) / 2, middle, run.state, NAME)
+                board.text((start + end) / 2, middle, run.state, NAME, "middle")
         end = self.bands[-1][1]
         board.text(end + 8, middle, self.runs[-1].state, NAME, bold=True)
         draw_marks(board, self.marks, self.places, bar)
@@ -167,7 +153,7 @@ class _Row:
         bands = self._bands(self.ghost)
         low = y + GHOST - 6
         corners = [[(a, y), (b, y), (b, low), (a, low), (a, y)] for a, b in bands]
-        board.lines(corners, edge="dim", hatch="///", dash=True)
+        board.lines(corners, edge="dim", dash=True)
         words = f"would have been {self.ghost[-1].state}"
         board.text(bands[-1][1] + 8, y + 9, words, 10, colour="dim")
 

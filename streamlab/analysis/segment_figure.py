@@ -30,8 +30,6 @@ from streamlab.wire import events as e
 
 __all__ = ["Bar", "bars", "segment_timeline"]
 
-HATCH = {"text": "", "thinking": "--", "tool_call": "//", "other": "xx"}
-
 HIGH, ROW, LEFT, RIGHT = 20, 32, 220, 120
 
 DELTAS = (e.TextDelta, e.ThinkingDelta, e.InputDelta, e.SignatureDelta, e.Attached)
@@ -105,15 +103,15 @@ def _draw(
     start = edges[bar.first - 1][0]
     end = edges[bar.last - 1][1] if bar.last else stop
     board.text(LEFT - 12, y + 14, fitted(bar.label, LEFT - 20, 11), 11, "end")
-    fill, hatch = ("soft", "") if bar.kind == "text" else ("paper", HATCH.get(bar.kind, "xx"))
+    fill = "soft" if bar.kind == "text" else "paper"
     if bar.last is None:
         outline = [*_torn(end, y), (start, y + HIGH), (start, y)]
-        board.lines([[(start, y), *outline]], fill=fill, hatch=hatch)
+        board.lines([[(start, y), *outline]], fill=fill)
         board.lines([[(end, y), (start, y), (start, y + HIGH), (end, y + HIGH)]], edge="ink")
         board.lines([_torn(end, y)], edge="bad", width=2)
         _beside(board, end + 6, y, "never stopped")
     else:
-        board.box(start, y, end - start, HIGH, fill=fill, edge="ink", hatch=hatch)
+        board.box(start, y, end - start, HIGH, fill=fill, edge="ink")
         if bar.error:
             _beside(board, end + 4, y, "does not parse")
     ticks = dict.fromkeys(round(sum(edges[n - 1]) / 2, 1) for n in bar.deltas)

@@ -40,14 +40,23 @@ MARK_LINE = 14
 #: Size of their words, and pixels from the line to the nearest.
 WORDS, SIGN = 10, 10
 
-#: What a mark is drawn as: injected, the final marker, the transport's end, the gates.
-Sign = Literal["injected", "marker", "end", "gates"]
+#: What a mark is drawn as: injected, the final marker, the transport's end, the gates, what the
+#: program does with a proposal.
+Sign = Literal["injected", "marker", "end", "gates", "act"]
 
+#: Kinds of steps that are the program's own doing, and no fault.
+ACTS = ("commit", "effect", "reconcile")
 
 #: Marks of things injected that are drawn one by one.
 MAX_MARKS = 12
 
-COLOUR: dict[Sign, str] = {"injected": "bad", "marker": "dim", "end": "ink", "gates": "accent"}
+COLOUR: dict[Sign, str] = {
+    "injected": "bad",
+    "marker": "dim",
+    "end": "ink",
+    "gates": "accent",
+    "act": "ink",
+}
 
 
 class Mark(NamedTuple):
@@ -75,7 +84,8 @@ def marks(trace: Trace, marker: bool = False) -> list[Mark]:
     for word, group in groupby(trace.steps, _word):
         steps = list(group)
         if word:
-            found.append(Mark(steps[0].n, steps[-1].n, "injected", word))
+            sign: Sign = "act" if word in ACTS else "injected"
+            found.append(Mark(steps[0].n, steps[-1].n, sign, word))
     if len(found) > MAX_MARKS:
         rest = found[MAX_MARKS - 1 :]
         found[MAX_MARKS - 1 :] = [
@@ -119,6 +129,8 @@ def _sign(board: Board, sign: Sign, x: float, y: float) -> None:
     up, colour = y - SIGN, COLOUR[sign]
     if sign == "injected":
         board.lines([[(x - 5, up), (x + 5, up), (x, y), (x - 5, up)]], fill=colour)
+    elif sign == "act":
+        board.box(x - 4, up + 1, 8, 8, fill="paper", edge=colour, width=1.5)
     elif sign == "gates":
         middle = (y + up) / 2
         points = [(x, up), (x + 5, middle), (x, y), (x - 5, middle), (x, up)]

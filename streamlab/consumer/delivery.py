@@ -4,6 +4,8 @@ Between the reader of a stream and the code that acts on it there is often a que
 worker on another machine. They deliver *at least once*: after a doubt they deliver again. So facts
 travel in an envelope with an identity of our own, the attempt and the delivery, and identity alone
 says what is a repetition. Content never does: two equal fragments are two fragments ("ha", "ha").
+Whoever fills the envelopes is trusted: an inbox can't see the wire, so only a reader that has seen
+the whole sequence may say that it was whole.
 
 Read next: `commit.py`, where the same identity keeps an effect from happening twice.
 """

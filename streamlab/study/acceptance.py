@@ -115,10 +115,15 @@ class Played(msgspec.Struct, frozen=True):
             "states": " → ".join(self.states),
             "why": self.attempt.why if moved else "the final marker is still to come",
             "told": self.attempt.said,
-            "effects": f"{len(self.submissions)}; if somebody commits now: {self.submitted_then}",
+            "effects": f"{len(self.submissions)}; after one more commit: {self._then}",
         }
         lines = (f"  {what:8} {text}" for what, text in told.items())
         return "\n".join([f"{self.name}: {self.attempt.state}", *lines])
+
+    @property
+    def _then(self) -> str:
+        still = "still " * (self.submitted_then == len(self.submissions))
+        return f"{still}{self.submitted_then} in all"
 
 
 def play(name: str) -> Played:
@@ -127,9 +132,18 @@ def play(name: str) -> Played:
     return play_script(scenario.script, scenario.after, name)
 
 
-def play_script(script: Script, after: int | None = None, name: str = "script") -> Played:
-    """Lead a program through a script; it stops behind the frame `after`, if that is given."""
-    program = _Program(script)
+def play_script(
+    script: Script,
+    after: int | None = None,
+    name: str = "script",
+    completed_after: int | None = None,
+) -> Played:
+    """Lead a program through a script; it stops behind the frame `after`, if that is given.
+
+    `completed_after` is a frame too: behind it somebody who has not read the whole sequence says
+    that the answer is complete.
+    """
+    program = _Program(script, completed_after)
     program.run(after)
     attempt, submissions = program.attempt, tuple(program.effects.submissions)
     states = tuple(state for state, _ in groupby(program.states))
@@ -142,8 +156,8 @@ def play_script(script: Script, after: int | None = None, name: str = "script") 
 class _Program:
     """A consumer that gets its facts in envelopes, and may commit."""
 
-    def __init__(self, script: Script) -> None:
-        self.script = script
+    def __init__(self, script: Script, completed_after: int | None = None) -> None:
+        self.script, self.early = script, f"frame {completed_after}"
         self.inbox, self.effects = Inbox(), RecordingAdapter()
         self.states = [self.attempt.state]
 
@@ -156,6 +170,8 @@ class _Program:
         """Take everything up to a frame; without one, everything."""
         for envelope in envelopes(self.script.recording):
             self.handle(envelope)
+            if envelope.delivery == self.early:
+                self.handle(Envelope(self.attempt.id, "early callback", (MessageCompleted(at=0),)))
             self.controls(envelope.delivery)
             if envelope.delivery == f"frame {after}":
                 return

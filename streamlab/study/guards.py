@@ -1,8 +1,8 @@
 """What if this guard were missing? The shortest sequence that then goes wrong, found by search.
 
 A *guard* is one rule of the consumer that can be switched off. Which promise it protects is written
-down nowhere: with the guard off, `search.py` tries every sequence of actions, the short ones first,
-until a promise is broken. With every guard on, none ever is.
+down nowhere: with the guard off, `search.py` tries every order of the actions of a small model, the
+short ones first, until a promise is broken. With every guard on, none ever is.
 
     print(without("an error ends the attempt"))
 
@@ -26,7 +26,17 @@ from streamlab.study.search import PROPERTIES, replay, search, times
 from streamlab.study.world import ACTIONS, RULES, Rules, World
 from streamlab.wire.events import STOP_REASONS
 
-__all__ = ["GUARDS", "Finding", "Guard", "Step", "explore", "facts", "steps_of", "without"]
+__all__ = [
+    "GUARDS",
+    "LEFT_OUT",
+    "Finding",
+    "Guard",
+    "Step",
+    "explore",
+    "facts",
+    "steps_of",
+    "without",
+]
 
 
 WIDTH = 88  #: of what is printed, in characters
@@ -39,6 +49,12 @@ CALL = {
     "good": "A whole, good tool call has come.",
     "bad": "A whole tool call has come; it breaks a rule.",
 }
+
+#: What the small model in `world.py` does not hold, so no search has tried it.
+LEFT_OUT = (
+    "The model is small: one answer, with at most two pieces of text and one tool call. It leaves "
+    "out bytes and frames, a second call, most stop reasons, a crash, and a second program."
+)
 
 WENT_WRONG = {
     "": "Nothing has gone wrong on the way",
@@ -175,12 +191,12 @@ GUARDS: dict[str, Guard] = {
         ),
         Guard(
             "an unknown outcome is asked for, not submitted again",
-            "Where no answer came, the effect may have happened: the ledger knows.",
+            "Where no answer came, the effect may have happened: its record tells.",
             lambda rules: _but(rules, submits_again=True),
         ),
         Guard(
             "what is given up is closed",
-            "A submission may still be on its way; a closed key in the ledger refuses it.",
+            "A submission may still be on its way; its key is closed, so it is refused.",
             lambda rules: _but(rules, closes=False),
         ),
         Guard(

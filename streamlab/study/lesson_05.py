@@ -1,5 +1,7 @@
 """Lesson 05, "When may I act?": its questions, one for each acceptance sequence.
 
+An option is a bare state: a reason in some of them would give the right one away.
+
 Read next: `exercise_05.py`, its exercise; `acceptance.py`, which plays the sequences.
 """
 
@@ -20,25 +22,25 @@ QUESTIONS = (
         "block is still open, and so is the connection. Which state is it?",
         (
             Option(
-                "`VALIDATED_PROPOSAL`: the input can be validated.",
-                "It can, and it passes; that is what tempts. But a validator sees a value, and not "
-                "what is still on its way. The gates are asked about a whole answer only.",
+                "`VALIDATED_PROPOSAL`.",
+                "The input would pass every check, and that is what tempts. But a check sees a "
+                "value, and not what is still on its way. The gates wait for a whole answer.",
             ),
             Option(
-                "`PREVIEW`, and nothing may be done yet.",
-                "The block has not stopped, so this is not even parsed. It may be shown, "
-                "and no more than that.",
+                "`PREVIEW`.",
+                "The block has not stopped, so its input is not even parsed. It may be shown. "
+                "Nothing may be done with it yet.",
                 right=True,
             ),
             Option(
-                "`MESSAGE_COMPLETE`: all of the input is there.",
-                "With hindsight it is. At frame 17 nobody knows: a further call may follow, or an "
-                "error, or `max_tokens`. Complete is what the message says of itself.",
+                "`MESSAGE_COMPLETE`.",
+                "All of the input is there, but at frame 17 nobody can know that. A further call "
+                "may follow, or an error, or `max_tokens`. Only the message's own marker tells.",
             ),
             Option(
-                "`HELD`: it has to wait.",
-                "It does wait, but `HELD` is a last word: the answer is whole and not acceptable. "
-                "Who is still waiting is in `PREVIEW`.",
+                "`HELD`.",
+                "It does wait, but `HELD` is final: not acceptable here, or not clear enough. An "
+                "attempt that still waits for the rest is in `PREVIEW`.",
             ),
         ),
         WHOLE,
@@ -49,24 +51,24 @@ QUESTIONS = (
         "came, the connection ended. The tool is permitted, and Ada may relabel W-7. Which state?",
         (
             Option(
-                "`COMMITTED`: nothing is in the way.",
-                "Nothing is, and still nobody has done anything. A stream never has an effect. "
-                "Somebody has to commit, and that is another step.",
+                "`COMMITTED`.",
+                "Nothing is in the way, so it looks done. But nobody has done anything yet: a "
+                "stream has no effect. Somebody has to commit, and that is another step.",
             ),
             Option(
-                "`HELD`, until a person has looked at it.",
-                "It sounds careful. But a consumer that holds everything is safe and useless, and "
-                "fails here. A person may look now, because there is something to look at.",
+                "`HELD`.",
+                "To wait for a person sounds careful. But `HELD` is final, and a program that "
+                "holds everything is useless. A proposal is what a person can look at.",
             ),
             Option(
-                "`MESSAGE_COMPLETE`: the marker came.",
-                "It was that, for a moment. Then the connection ended, the gates were asked, and "
-                "each of them passed.",
+                "`MESSAGE_COMPLETE`.",
+                "The attempt was there for a moment, when the marker came. Then the connection "
+                "ended, the gates were asked, and each of them passed.",
             ),
             Option(
-                "`VALIDATED_PROPOSAL`, and no effect yet.",
-                "This is as far as a stream can lead: a proposal, which somebody may commit. If "
-                "nobody does, nothing happens.",
+                "`VALIDATED_PROPOSAL`.",
+                "A stream can lead no further than this: a proposal, which somebody may commit. "
+                "If nobody does, nothing happens.",
                 right=True,
             ),
         ),
@@ -79,8 +81,8 @@ QUESTIONS = (
         (
             Option(
                 "`INCOMPLETE`.",
-                "The transport stopped before the message did. That the block is whole changes "
-                "nothing: parseable is not eligible.",
+                "The connection stopped before the message did. The block is whole, but the block "
+                "is not the answer.",
                 right=True,
             ),
             Option(
@@ -90,13 +92,13 @@ QUESTIONS = (
             ),
             Option(
                 "`INVALID`.",
-                "A reset feels like an error. But nothing that came was wrong, there is only too "
+                "A reset feels like an error. But nothing that came was wrong; there is only too "
                 "little of it. `INVALID` is for an answer that contradicts something.",
             ),
             Option(
-                "`PREVIEW`: the rest may still come.",
-                "Not over this connection. A retry brings a new answer, so it is a new attempt; "
-                "this one can't go on.",
+                "`PREVIEW`.",
+                "The rest may still come, one hopes, but not over this connection. A retry brings "
+                "a new answer, so it is a new attempt. This one can't go on.",
             ),
         ),
         WHOLE,
@@ -107,25 +109,25 @@ QUESTIONS = (
         "closed, the stop reason is `max_tokens`, and `message_stop` comes. Which state?",
         (
             Option(
-                "`INCOMPLETE`: the JSON is cut off.",
-                "The JSON is, the message is not: every event came. `INCOMPLETE` would send "
-                "somebody to look at the network, and it is the limit that was too low.",
+                "`INCOMPLETE`.",
+                "The JSON is cut off, but the message is not: every event came. `INCOMPLETE` "
+                "would send somebody to look at the network. Here the limit was too low.",
             ),
             Option(
-                "`INVALID`: the JSON doesn't parse.",
-                "It does not, and one of the gates would say so. An earlier one looks at the stop "
-                "reason, and stops it there: not broken, but cut short.",
+                "`INVALID`.",
+                "The JSON does not parse, and a gate would say so. But an earlier gate looks at "
+                "the stop reason, and the first one that does not pass decides.",
             ),
             Option(
                 "`HELD`.",
-                "The answer is whole, and its stop reason is not one that this application "
-                "accepts. The marker alone would have let it pass.",
+                "The sequence is whole, but this application does not accept `max_tokens` as a "
+                "reason to act. The marker alone would have let it pass.",
                 right=True,
             ),
             Option(
-                "`VALIDATED_PROPOSAL`: the marker came.",
-                "The marker makes it eligible: it may be judged. The gates then judge, and the "
-                "second of them asks for the reason.",
+                "`VALIDATED_PROPOSAL`.",
+                "The marker came, but it only lets the answer be judged. The gates judge, and the "
+                "second of them asks for the stop reason.",
             ),
         ),
         TERMS,
@@ -136,25 +138,25 @@ QUESTIONS = (
         "callback of the same attempt says that the answer is complete. Which state?",
         (
             Option(
-                "`MESSAGE_COMPLETE`: the last word counts.",
-                "Callbacks and queues deliver late and in any order, so the last word is a matter "
-                "of chance. What was settled stays settled.",
+                "`MESSAGE_COMPLETE`.",
+                "The last word seems to count. But callbacks and queues deliver late and in any "
+                "order, so what comes last is chance. A final state stays.",
             ),
             Option(
-                "`INVALID`, as it was before.",
-                "The error settled it. `INVALID` is final: what comes later is written down "
-                "and changes nothing.",
+                "`INVALID`.",
+                "The error decided, and `INVALID` is final. What comes later is written down and "
+                "changes nothing.",
                 right=True,
             ),
             Option(
-                "`HELD`: the two contradict each other.",
-                "They do, and somebody may look into it. But no second opinion is needed: the "
-                "provider said that it failed, and one error is enough.",
+                "`HELD`.",
+                "The two contradict each other, so it looks unclear. But the provider itself said "
+                "that it failed, and one error is enough.",
             ),
             Option(
-                "`INCOMPLETE`: the answer broke off.",
-                "It did. But silence and an error are not the same: here the provider said what "
-                "happened, and you may want to tell a person so.",
+                "`INCOMPLETE`.",
+                "The answer did break off. But here the provider said why, which a mere end of "
+                "the connection does not. You may want to tell a person.",
             ),
         ),
         TERMS,
@@ -166,23 +168,24 @@ QUESTIONS = (
         "Which state?",
         (
             Option(
-                "`VALIDATED_PROPOSAL`: all of it came.",
-                "Every byte is there, so it looks like a pity to waste them. But somebody said "
+                "`VALIDATED_PROPOSAL`.",
+                "Every byte is there, so it looks like a pity to waste them. But somebody pressed "
                 "stop, and was told that it is cancelled. That has to stay true.",
             ),
             Option(
-                "`COMMITTED`: the commit came last.",
-                "A commit is legal in one state only. In any other it is refused, whoever asks "
-                "and whenever: nothing is submitted.",
+                "`COMMITTED`.",
+                "The commit came last. But a commit is legal in one state only. In any other it "
+                "is refused, and nothing is submitted.",
             ),
             Option(
-                "`INCOMPLETE`: we stopped too early.",
-                "Both end it, and the reason is what differs. It did not fail: we ended it, by our "
-                "own wish, and a person should be told just that.",
+                "`INCOMPLETE`.",
+                "The answer did stay unfinished when we cancelled. But it did not fail: we ended "
+                "it by our own wish, and a person should be told just that.",
             ),
             Option(
-                "`ABORTED`, and nothing was submitted.",
-                "The cancellation was accepted before any commit, so it won. The rest is late.",
+                "`ABORTED`.",
+                "The cancellation was accepted before any commit, so it won. The rest is late, and "
+                "nothing was submitted.",
                 right=True,
             ),
         ),
@@ -195,25 +198,25 @@ QUESTIONS = (
         "What is there in the end?",
         (
             Option(
-                "`VALIDATED_PROPOSAL`, and the text `haha!`.",
+                "`VALIDATED_PROPOSAL`, with the text `haha!`.",
                 "The two equal frames were two deliveries, so both count. What the queue repeated "
-                "has an identity that was handled before, so it does not.",
+                "was handled before, under the same name, so it does not count again.",
                 right=True,
             ),
             Option(
-                "`VALIDATED_PROPOSAL`, and the text `ha!`.",
-                "Equal content looks like a repetition, and dropping it looks tidy. It eats what "
-                "the model wrote: every second zero of an amount, too.",
+                "`VALIDATED_PROPOSAL`, with the text `ha!`.",
+                "Equal content looks like a repetition, and dropping it looks tidy. But it loses "
+                "what the model wrote: one of two equal zeros of an amount, too.",
             ),
             Option(
-                "`VALIDATED_PROPOSAL`, and the text `hahaha!`.",
-                "So it is where every delivery counts. Queues deliver at least once, and after a "
-                "doubt once more: content must not depend on their doubts.",
+                "`VALIDATED_PROPOSAL`, with the text `hahaha!`.",
+                "This is what a program gets that counts every delivery. A queue delivers once "
+                "more when it is in doubt, and content must not depend on that.",
             ),
             Option(
-                "`INVALID`: `message_stop` came twice.",
-                "It was delivered twice; on the wire it came once. Its envelope is known, so "
-                "nobody looks at what is in it.",
+                "`INVALID`, with the text `haha!`.",
+                "`message_stop` was delivered twice, which looks like a broken order. But on the "
+                "wire it came once. Its envelope is known, so it is not opened again.",
             ),
         ),
         ONCE,
@@ -225,25 +228,25 @@ QUESTIONS = (
         "after how many submissions?",
         (
             Option(
-                "`ABORTED`, after one.",
-                "An exception looks like a failure. It is none: no answer came, and that says "
-                "nothing about the effect, which did happen.",
+                "`ABORTED`, after one submission.",
+                "An exception looks like a failure. But that no answer came says nothing about "
+                "the effect, which did happen.",
             ),
             Option(
-                "`RECONCILING`, after one.",
-                "That is where it was as long as nobody asked. There is a record, so the doubt is "
+                "`RECONCILING`, after one submission.",
+                "The attempt was there as long as nobody asked. There is a record, so the doubt is "
                 "over once it is found.",
             ),
             Option(
-                "`COMMITTED`, after one.",
-                "It asked instead of trying again, and found the record. One submission, one "
-                "effect, and no guess.",
+                "`COMMITTED`, after one submission.",
+                "The program asked instead of trying again, and found the record. One submission, "
+                "one effect, and no guess.",
                 right=True,
             ),
             Option(
-                "`COMMITTED`, after two.",
-                "Most retry loops do this. It ends well only where whoever keeps the records keeps "
-                "one a key; elsewhere it is how payments are made twice.",
+                "`COMMITTED`, after two submissions.",
+                "Many retry loops do this. It ends well only where a key can have no second "
+                "record. Elsewhere payments are made twice in this way.",
             ),
         ),
         ONCE,

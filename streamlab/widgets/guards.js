@@ -61,14 +61,14 @@ function render({ model, el }) {
   });
   const title = h("p", { class: "title" }), says = h("p", { class: "says" });
   const tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "the steps" });
-  const steps = h("div");
+  const steps = h("div"), row = h("div", { class: "row" }, steps);
   const end = h("div", { class: "end", role: "status" });
   const facts = h("tbody"), heads = h("tr"), name = h("caption");
   const detail = h("div", { class: "detail", role: "tabpanel", id: `${id}-detail`, tabindex: 0 },
     h("table", {}, name, h("thead", {}, heads), facts));
   const root = h("section", { class: "sl-guards", "aria-label": "What if this guard were missing?" },
     h("fieldset", {}, h("legend", {}, "Switch one guard off"), h("div", { class: "choices" }, ...choices.map((c) => c.el))),
-    h("div", { class: "found" }, title, says, end, steps, detail));
+    h("div", { class: "found" }, title, says, end, row, detail));
   let drawn = null, at = 0, columns = [];
 
   const guardOf = (name) => board.guards.find((guard) => guard.name === name);
@@ -107,21 +107,28 @@ function render({ model, el }) {
 
   function show() { // the chosen step stays in sight where the row is too narrow for all
     const { offsetLeft: left, offsetWidth: wide } = columns[at];
-    steps.scrollLeft = Math.min(Math.max(steps.scrollLeft, left + wide - steps.clientWidth), left);
+    const edge = 28; // what the hint at a side may cover
+    steps.scrollLeft = Math.min(Math.max(steps.scrollLeft, left + wide + edge - steps.clientWidth), left - edge);
+    hints();
   }
 
-  /** What is so after the chosen step: a row a sentence. */
+  function hints() { // at which side of the row there are steps out of sight
+    row.classList.toggle("before", steps.scrollLeft > 8);
+    row.classList.toggle("after", steps.scrollLeft + steps.clientWidth < steps.scrollWidth - 8);
+  }
+
+  /** What differs after the chosen step; with every guard on, what is new with it. */
   function tell() {
     const guard = guardOf(model.get("picked")), all = pairs(guard);
-    const [step, right] = all[at], before = at ? all[at - 1][0].facts : [];
-    name.replaceChildren(`After step ${at + 1}, ${step.says}`, span("note", at ? " (bold: new with this step)" : ""));
-    facts.replaceChildren(...step.facts.map((number, i) => {
-      const other = right.facts[i] !== number, fresh = at > 0 && before[i] !== number;
-      const here = h("td", { class: fresh ? "fresh" : "" }, board.said[number]);
-      if (!guard) return h("tr", {}, here);
-      const there = other ? h("td", {}, h("b", {}, "≠ "), board.said[right.facts[i]]) : h("td", { class: "same" }, "the same");
-      return h("tr", { class: other ? "other" : "" }, here, there);
-    }));
+    const [step, right] = all[at], before = at ? all[at - 1][0].facts : board.start;
+    const rows = step.facts.map((number, i) => [number, guard ? right.facts[i] : before[i]])
+      .filter(([number, other]) => number !== other)
+      .map(([number, other]) => h("tr", {}, h("td", {}, board.said[number]),
+        ...(guard ? [h("td", {}, h("b", {}, "≠ "), board.said[other])] : [])));
+    const none = guard ? "nothing is different yet" : "nothing else is new";
+    name.replaceChildren(`After step ${at + 1}, ${step.says}`, span("note", rows.length ? "" : `: ${none}`));
+    heads.parentElement.hidden = !rows.length;
+    facts.replaceChildren(...rows);
   }
 
   function draw() {
@@ -139,14 +146,14 @@ function render({ model, el }) {
     const kept = `${board.worlds.toLocaleString("en")} different moments can be reached, and in none of them is a promise broken:`;
     end.replaceChildren(...(guard
       ? [h("p", {}, span("sign", "✕ "), guard.verdict), h("p", { class: "better" }, span("sign", "✓ "), guard.better)]
-      : [h("p", {}, span("sign", "✓ "), kept), h("ul", {}, ...board.promises.map((promise) => h("li", {}, promise)))]));
-    root.querySelector(".found").replaceChildren(...(guard ? [title, says, end, steps, detail] : [title, end, says, steps, detail]));
+      : [h("p", {}, span("sign", "✓ "), kept), h("ul", {}, ...board.promises.map((promise) => h("li", {}, promise))), h("p", { class: "out" }, board.left_out)]));
+    root.querySelector(".found").replaceChildren(...(guard ? [title, says, end, row, detail] : [title, end, says, row, detail]));
     const labels = guard ? ["without the guard", "with the guard"] : ["the attempt"];
     steps.className = guard ? "steps both" : "steps one";
     steps.replaceChildren(...labels.map((text) => h("span", { class: "label", "aria-hidden": "true" }, text)), tabs);
     columns = pairs(guard).map((pair, place) => column(pair, place, guard));
     tabs.replaceChildren(...columns);
-    heads.replaceChildren(...(guard ? ["without the guard", "with the guard"] : ["what is so"]).map((text) => h("th", { scope: "col" }, text)));
+    heads.replaceChildren(...(guard ? ["without the guard", "with the guard"] : ["what is new"]).map((text) => h("th", { scope: "col" }, text)));
     choose(guard ? guard.wrong - 1 : columns.length - 1);
   }
 
@@ -166,6 +173,7 @@ function render({ model, el }) {
     event.stopPropagation();
   });
 
+  steps.addEventListener("scroll", hints);
   model.on("change:picked", draw);
   el.append(root);
   draw();

@@ -10,6 +10,7 @@ Read next: `../study/guards.py`, where the findings come from.
 from __future__ import annotations
 
 import html as markup
+import textwrap
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,15 @@ import anywidget
 import traitlets
 
 from streamlab.errors import UsageError
-from streamlab.study.guards import GUARDS, Step, steps_of, without
+from streamlab.study.guards import GUARDS, LEFT_OUT, Step, facts, steps_of, without
 from streamlab.study.search import PROPERTIES, search
+from streamlab.study.world import RULES, START
 
 __all__ = ["GuardBoard"]
 
 HERE = Path(__file__).parent
+
+WIDTH = 88  #: of what is printed, in characters
 
 
 class GuardBoard(anywidget.AnyWidget):
@@ -51,7 +55,8 @@ class GuardBoard(anywidget.AnyWidget):
     def __repr__(self) -> str:
         wide = max(map(len, GUARDS))
         rows = (f"  {name:<{wide}}  {_place(name)}" for name in GUARDS)
-        text = "\n".join([f"GuardBoard: {_safe()}", "Without this guard:", *rows])
+        left_out = textwrap.wrap(LEFT_OUT, WIDTH)
+        text = "\n".join([f"GuardBoard: {_safe()}", *left_out, "Without this guard:", *rows])
         return f"{text}\n\n{without(self._first)!r}" if self._first else text
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -64,7 +69,9 @@ class GuardBoard(anywidget.AnyWidget):
         heads = "<tr><th>without this guard</th><th>it goes wrong</th><th>broken promise</th></tr>"
         first = without(self._first)._repr_html_() if self._first else ""
         data["text/plain"] = repr(self)
-        data["text/html"] = f"<div><p>{_safe()}</p><table>{heads}{rows}</table>{first}</div>"
+        data["text/html"] = (
+            f"<div><p>{_safe()} {LEFT_OUT}</p><table>{heads}{rows}</table>{first}</div>"
+        )
         return data, metadata
 
 
@@ -84,6 +91,8 @@ def board() -> dict[str, Any]:
     good = search()
     return {
         "worlds": good.worlds,
+        "left_out": LEFT_OUT,
+        "start": _facts((*facts(START), _read(RULES.said[START.state])), said),
         "promises": [each.says for each in PROPERTIES.values()],
         "good": [_step(each, said) for each in steps_of(good.path)],
         "guards": [
@@ -103,10 +112,17 @@ def board() -> dict[str, Any]:
 
 
 def _step(step: Step, said: dict[str, int]) -> dict[str, Any]:
-    sentences = (*step.knows, f"A person reads: {step.told}.")
     return {
         "says": step.says,
         "state": step.after.value,
         "happened": step.happened,
-        "facts": [said.setdefault(sentence, len(said)) for sentence in sentences],
+        "facts": _facts((*step.knows, _read(step.told)), said),
     }
+
+
+def _facts(sentences: tuple[str, ...], said: dict[str, int]) -> list[int]:
+    return [said.setdefault(sentence, len(said)) for sentence in sentences]
+
+
+def _read(told: str) -> str:
+    return f"A person reads: {told}."
