@@ -76,14 +76,15 @@ def _answers(options: argparse.Namespace) -> Any:
     if not options.files:
         from streamlab.streams import synth
 
-        return {name: _stopped(getattr(synth, name)(), name, options) for name in BUILT_IN}
-    named: dict[str, Recording] = {}
+        return _stopped({name: getattr(synth, name)() for name in BUILT_IN}, options)
+    named: dict[str, str] = {}
     for file in options.files:
         name = os.path.basename(file).partition(".")[0]
         if name in named:
             raise UsageError(f"{file}: there is another recording called {name!r}")
-        named[name] = _stopped(read(file), file, options)
-    return _one_or_named(named)
+        named[name] = file
+    found = _stopped({file: read(file) for file in options.files}, options)
+    return _one_or_named({name: found[file] for name, file in named.items()})
 
 
 def _one_or_named(named: dict[str, Recording]) -> Any:
@@ -102,7 +103,7 @@ def _played(options: argparse.Namespace) -> dict[str, Recording]:
         found = {name: named(name).recording for name in names}
     except UsageError as why:
         raise UsageError(f"{why} (see --scenario list)") from None
-    return {name: _stopped(recording, name, options) for name, recording in found.items()}
+    return _stopped(found, options)
 
 
 def _scenarios() -> Iterator[str]:
@@ -113,16 +114,30 @@ def _scenarios() -> Iterator[str]:
     return (f"{scenario.name:<{wide}}  {scenario.says}" for scenario in SCENARIOS.values())
 
 
-def _stopped(recording: Recording, name: str, options: argparse.Namespace) -> Recording:
-    """The recording as far as `--after` says, with the chosen ending."""
-    if options.after is None:
-        return recording
+def _stopped(given: dict[str, Recording], options: argparse.Namespace) -> dict[str, Recording]:
+    """Each recording as far as `--after` says, with the chosen ending.
+
+    Of several, the shorter ones are served whole; that none is so long is a mistake.
+    """
+    after = options.after
+    if after is None:
+        return given
     from streamlab.streams import faults
 
-    count = len(faults.frames(recording))
-    if options.after > count:
-        raise UsageError(f"{name}: --after {options.after}: it has only {counted(count, 'frame')}")
-    return faults.disconnect(recording, options.after, options.ending or "eof")
+    sizes = {name: len(faults.frames(recording)) for name, recording in given.items()}
+    fits = [name for name, size in sizes.items() if size >= after]
+    if not fits:
+        name = max(sizes, key=lambda name: sizes[name])
+        which = "it" if len(sizes) == 1 else "the longest"
+        raise UsageError(
+            f"{name}: --after {after}: {which} has only {counted(sizes[name], 'frame')}"
+        )
+    ending = options.ending or "eof"
+    stopped = {name: faults.disconnect(given[name], after, ending) for name in fits}
+    short = [f"{name} ({size})" for name, size in sizes.items() if name not in stopped]
+    if short:
+        complain(f"--after {after}: these are shorter and come whole: {', '.join(short)}")
+    return {**given, **stopped}
 
 
 def _pace(text: str) -> dict[str, float]:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -133,7 +134,7 @@ def test_the_examples_of_the_help_parse(command: str) -> None:
     examples = [line for line in epilog.splitlines() if line.startswith("  streamlab ")]
     assert examples
     for example in examples:
-        words = example.partition("|")[0].partition(" -- ")[0].replace('"', "").split()[1:]
+        words = shlex.split(example.partition("|")[0].partition(" -- ")[0])[1:]
         assert cli.make_parser().parse_args(words).run
 
 
@@ -158,7 +159,7 @@ def test_the_examples_of_the_help_parse(command: str) -> None:
         (["serve", "--status", "200"], ("--status", "200", "400 to 599")),
         (["serve", "--status", "529", "--after", "3"], ("--status", "--after")),
         (["serve", "--after", "0"], ("--after", "'0'", "above 0")),
-        (["serve", "--after", "7"], ("six_events", "--after 7", "6 frames")),
+        (["serve", "--after", "99"], ("parallel_tools", "--after 99", "longest has only 24")),
         (
             ["serve", "fixtures/claude/change_label.sse", "--after", "21"],
             ("fixtures/claude/change_label.sse", "--after 21", "20 frames"),

@@ -96,6 +96,16 @@ def test_what_is_kept_of_a_whole_answer_would_be_taken_by_the_api(seed: int) -> 
         assert goes_on.request() == list(goes_on.messages)
 
 
+def test_a_result_that_is_an_error_says_so_and_the_others_do_not() -> None:
+    asked = ASKED.keep(judge(synth.parallel_tools()))
+    first, second = (b["id"] for b in asked.messages[-1]["content"] if b["type"] == "tool_use")
+    answered = asked.answer({first: "done", second: "LookupError: no W-8"}, errors={second})
+    well, badly = answered.messages[-1]["content"]
+    assert "is_error" not in well
+    assert (badly["is_error"], badly["content"]) == (True, "LookupError: no W-8")
+    answered.request()
+
+
 @pytest.mark.parametrize(
     ("recording", "is_kept"),
     [(synth.greeting(), True), (faults.token_limit(synth.greeting(), 6), False)],

@@ -297,6 +297,83 @@ def test_a_function_of_other_arguments_is_told(
     assert "came      TypeError: " in capsys.readouterr().out
 
 
+def says(text: Any) -> Any:
+    raise ValueError(text)
+
+
+def of_a_kind(**methods: Any) -> Any:
+    """An object of a learner's own class, with these methods."""
+    return type("Mine", (), {"__hash__": object.__hash__, **methods})()
+
+
+class Mute(Exception):
+    """An exception that cannot say what it is."""
+
+    def __str__(self) -> str:
+        return says("no words")
+
+
+def raised_mutely(*given: Any) -> Any:
+    raise Mute
+
+
+def raised_at_length(*given: Any) -> Any:
+    raise ValueError("x" * 10_000)
+
+
+NO_REPR = of_a_kind(__repr__=lambda self: says("no picture"))
+#: What a learner's function does, and what is said of it.
+HOSTILE = {
+    "no repr": (lambda *given: NO_REPR, "came      a Mine, which cannot be printed"),
+    "a repr that is no text": (lambda *given: of_a_kind(__repr__=lambda self: 1), "a Mine, which"),
+    "no truth": (
+        lambda *given: of_a_kind(
+            __repr__=lambda self: "array",
+            __bool__=lambda self: says("ambiguous"),
+            __eq__=lambda self, other: self,
+        ),
+        "cannot be compared with what is expected. ValueError: ambiguous",
+    ),
+    "no equality": (
+        lambda *given: of_a_kind(
+            __eq__=lambda *two: says("never"), __bool__=lambda _: says("never")
+        ),
+        "cannot be compared with what is expected. ValueError: never",
+    ),
+    "an exception without words": (
+        raised_mutely,
+        "came      Mute: a Mute, which cannot be printed",
+    ),
+    "an exception of many words": (raised_at_length, f"came      ValueError: {'x' * 200}…\n"),
+    "a long text": (lambda *given: "y" * 10_000, f"came      '{'y' * 199}…"),
+    "several lines": (
+        lambda *given: of_a_kind(__repr__=lambda self: "a\nb\x0bc"),
+        "came      a b c",
+    ),
+    "half a character": (lambda *given: of_a_kind(__repr__=lambda self: "\ud800"), r"\ud800"),
+}
+
+
+@each_exercise
+@pytest.mark.parametrize("name", HOSTILE)
+def test_whatever_a_learners_object_does_when_it_is_looked_at_is_told_in_short(
+    asked: Exercise, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer, wanted = HOSTILE[name]
+    check(asked.id, answer)
+    said = capsys.readouterr().out
+    said.encode()
+    assert wanted in said or wanted in " ".join(said.split())
+    assert max(map(len, said.splitlines())) < 300
+
+
+def test_an_array_in_place_of_yes_or_no_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    numpy = pytest.importorskip("numpy")
+    for asked in EXERCISES.values():
+        check(asked.id, lambda *given: numpy.array([True, False]))
+        assert "came      array([ True, False])" in capsys.readouterr().out
+
+
 def test_any_truth_will_do_for_yes_or_no_but_nothing_is_no_answer(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

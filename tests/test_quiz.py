@@ -6,8 +6,9 @@ import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import nbformat
 import pytest
 import traitlets
 
@@ -15,7 +16,12 @@ from streamlab.errors import UsageError
 from streamlab.study.questions import GUESSES, QUESTIONS, question
 from streamlab.widgets import quiz
 from streamlab.widgets.quiz import Predict, predict, reveal, summary
+from tests.lab import Lab
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator
+
+ROOT = Path(__file__).parent.parent
 ID = "00-sdk"
 RIGHT = question(ID).right
 WRONG = (RIGHT + 1) % len(question(ID).options)
@@ -220,3 +226,106 @@ def test_every_colour_has_a_way_out_where_there_is_no_jupyter() -> None:
     style = (FOLDER / "quiz.css").read_text(encoding="utf-8")
     assert not re.findall(r"var\(--jp-[\w-]+\)", style)
     assert "url(" not in style and "@import" not in style
+
+
+# --- In JupyterLab --------------------------------------------------------------------------------
+
+CELLS = (
+    "from streamlab import *",
+    f"predict({ID!r})",
+    "predict('00-loop', '01-usage')",
+    f"reveal({ID!r})",
+)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    folder = tmp_path_factory.mktemp("notebooks")
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
+    book = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    nbformat.write(book, folder / "quiz.ipynb")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))  # the kernel imports this checkout's package
+        with Lab(folder) as running:
+            yield running
+
+
+RUN = """
+async (places) => {
+  const { content, context } = jupyterapp.shell.currentWidget;
+  for (const place of places) {
+    content.deselectAll();
+    content.activeCellIndex = place;
+    await jupyterapp.commands.execute("notebook:run-cell");
+  }
+}
+"""
+
+
+def checked(box: Locator) -> list[int]:
+    """Which options of a question are picked."""
+    picked: list[bool] = box.locator("input").evaluate_all("all => all.map((i) => i.checked)")
+    return [place for place, is_picked in enumerate(picked) if is_picked]
+
+
+@pytest.mark.browser
+def test_in_lab_questions_of_one_page_keep_their_guesses_apart(lab: Lab, browser: Browser) -> None:
+    with lab.open(browser, "quiz.ipynb") as notebook:
+        tab = notebook.page
+        tab.evaluate(RUN, [0, 1, 2])
+        boxes = tab.locator(".sl-quiz")
+        boxes.nth(2).wait_for()
+        for n, place in enumerate((0, 2, 3)):  # one in a cell of its own, two in one cell
+            boxes.nth(n).locator("label").nth(place).click()
+        assert [checked(boxes.nth(n)) for n in range(3)] == [[0], [2], [3]]
+        boxes.nth(1).locator("label").nth(1).click()  # a new mind changes one question only
+        assert [checked(boxes.nth(n)) for n in range(3)] == [[0], [1], [3]]
+        names = boxes.locator("input").evaluate_all("all => all.map((i) => i.name)")
+        assert len(set(names)) == 3
+        assert notebook.errors == []
+
+
+@pytest.mark.browser
+def test_in_lab_a_guess_gives_nothing_away_until_it_is_asked_or_revealed(
+    lab: Lab, browser: Browser
+) -> None:
+    with lab.open(browser, "quiz.ipynb") as notebook:
+        tab = notebook.page
+        tab.evaluate(RUN, [0, 1])
+        box = tab.locator(".sl-quiz")
+        box.wait_for()
+        for place in range(len(question(ID).options)):
+            box.locator("label").nth(place).click()
+            assert checked(box) == [place]
+            told = box.locator(".option").evaluate_all("all => all.map((o) => o.dataset.state)")
+            assert told == [""] * 4
+            assert box.locator(".sign").all_inner_texts() == [""] * 4
+            assert box.locator(".says").all_inner_texts() == [""] * 4
+        box.locator("label").nth(WRONG).click()
+        tab.evaluate(RUN, [3])
+        told = box.locator(".option >> nth=" + str(WRONG))
+        told.locator(".sign", has_text="not so").wait_for()
+        assert box.locator(".option").nth(RIGHT).get_attribute("data-state") == "right"
+        assert notebook.errors == []
+
+
+@pytest.mark.browser
+def test_in_lab_button_and_letter_stand_beside_the_first_line(lab: Lab, browser: Browser) -> None:
+    with lab.open(browser, "quiz.ipynb", width=700) as notebook:
+        tab = notebook.page
+        tab.evaluate(RUN, [0, 2])
+        boxes = tab.locator(".sl-quiz")
+        boxes.nth(1).wait_for()
+        middles = boxes.locator("label").evaluate_all(
+            """all => all.map((label) => {
+              const middle = (el) => (el.top + el.bottom) / 2;
+              const line = document.createRange();
+              line.selectNodeContents(label.querySelector(".text"));
+              const first = line.getClientRects()[0], lines = line.getClientRects().length;
+              const button = label.querySelector("input").getBoundingClientRect();
+              return [middle(button) - middle(first), lines];
+            })"""
+        )
+        assert max(lines for _, lines in middles) > 1  # else this shows nothing
+        assert max(abs(off) for off, _ in middles) < 3

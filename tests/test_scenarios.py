@@ -287,6 +287,24 @@ SERVED: list[tuple[list[str], str, Recording]] = [
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C in another way")
+def test_of_several_scenarios_the_shorter_ones_come_whole_and_are_named() -> None:
+    names = [word for name in ("refusal", "rule_broken") for word in ("--scenario", name)]
+    options = [*names, "--after", "10", "--port", "0", "--pace", "max"]
+    command = [sys.executable, "-m", "streamlab", "serve", *options]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None and process.stderr is not None
+        url = process.stdout.readline().decode().split()[4]
+        short, long = (unchunked(ask(url, asking(n))[1])[0] for n in ("refusal", "rule_broken"))
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 0
+        said = process.stderr.read().decode()
+    assert said == "streamlab: --after 10: these are shorter and come whole: refusal (9)\n"
+    assert short == scenarios.refusal().recording.data
+    assert long == faults.disconnect(scenarios.rule_broken().recording, 10).data
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C in another way")
 @pytest.mark.parametrize(("names", "model", "wanted"), SERVED, ids=["one", "two", "all"])
 def test_the_command_serves_scenarios_by_name(
     names: list[str], model: str, wanted: Recording

@@ -232,6 +232,41 @@ def test_undo_leads_to_where_the_change_happened_and_says_what_is_taken_back() -
     assert asked(stepper, "undo")["text"].startswith("undone: the reset is taken back; ")
 
 
+def test_undo_leads_to_where_the_learner_stood_wherever_the_change_was() -> None:
+    for fault, first in (("html_page", 1), ("reset_at_end", 21)):
+        stepper = Stepper(SCRIPT)
+        asked(stepper, "inject", fault=fault, after=13)
+        assert stepper.step == first
+        asked(stepper, "undo", after=first)
+        assert stepper.step == 13
+
+
+def test_undo_leaves_the_view_where_nothing_was_changed() -> None:
+    stepper = Stepper(SCRIPT)
+    stepper.disconnect(after=10)
+    asked(stepper, "undo", after=8)
+    assert stepper.step == 8
+
+
+def test_what_changes_nothing_costs_no_undo_and_says_so() -> None:
+    stepper = Stepper(SCRIPT)
+    stepper.unknown(after=9)
+    stepper.goto(20)
+    before = stepper.script
+    answer = asked(stepper, "inject", fault="late", after=20)  # the last frame is the last
+    assert answer["text"] == "nothing changed: the fault late leaves every step as it was"
+    assert answer["code"].endswith(".inject(faults.late, frame=21))")
+    assert (stepper.script, stepper.step, answer["ok"]) == (before, 20, True)
+    asked(stepper, "undo")
+    assert stepper.script is SCRIPT
+
+
+def test_a_fault_of_the_reads_or_the_times_changes_something() -> None:
+    for fault in ("split", "merge", "stall"):
+        stepper = Stepper(SCRIPT)
+        assert asked(stepper, "inject", fault=fault, after=9)["undo"], fault
+
+
 def test_redo_leads_to_what_was_injected_each_time() -> None:
     stepper = Stepper(SCRIPT)
     stepper.unknown(after=9)
@@ -286,6 +321,12 @@ def test_the_step_stays_within_the_trace(wanted: int, shown: int) -> None:
             stepper.goto(wanted)
 
 
+@pytest.mark.parametrize("step", ["x", 1.5, True, None])
+def test_a_step_is_a_whole_number(step: Any) -> None:
+    with pytest.raises(UsageError, match=r"step=.*: this is a whole number"):
+        Stepper(SCRIPT).goto(step)
+
+
 def test_a_recording_alone_is_enough_and_an_empty_one_has_one_step() -> None:
     assert Stepper(SCRIPT.recording).folded.attempt.state == WHOLE
     stepper = Stepper(Recording())
@@ -321,6 +362,10 @@ def test_each_item_of_the_menu_is_one_line_of_python_or_says_why_not(name: str, 
         assert (stepper.script, stepper.step) == (SCRIPT, step)
         return
     by_hand = eval(answer["code"], BY_HAND)
+    if answer["text"].startswith("nothing changed"):
+        assert (stepper.script, stepper.step, answer["undo"]) == (SCRIPT, step, False)
+        assert [s.raw for s in by_hand.steps] == [s.raw for s in stepper.folded.steps]
+        return
     assert by_hand == stepper.folded
     state = by_hand.attempt.state
     assert state in ALLOWED[name]
@@ -390,6 +435,14 @@ def test_a_step_without_bytes_says_what_happened_instead() -> None:
     assert said
     kinds = {line.split(":")[0].strip() for line in said[1].splitlines() if ":" in line}
     assert kinds >= {*CONTROLS, "effect", "end", "gates", "bound"}
+
+
+def test_no_two_names_of_the_menu_are_alike() -> None:
+    labels = [item["label"] for item in offered()]
+    assert len(set(labels)) == len(labels)
+    assert {"late frame", "late callback", "cut inside", "cut"} <= set(labels)
+    says = {item["label"]: item["says"] for item in offered()}
+    assert "end is clean" in says["cut inside"] and "As cut inside, but" in says["cut"]
 
 
 # --- The machine and the trace that the view gets -------------------------------------------------
@@ -499,7 +552,9 @@ def test_saving_writes_the_step_in_view(tmp_path: Path, monkeypatch: pytest.Monk
     assert 'id="step">10<' in written
     monkeypatch.chdir(tmp_path)
     assert asked(stepper, "save")["code"] == "stepper.save('a-call-cut.html')"
-    assert asked(stepper, "save")["text"] == "saved as a-call-cut-2.html"
+    assert asked(stepper, "save")["text"] == (
+        "saved as a-call-cut-2.html; open it in a browser (in JupyterLab it needs Trust HTML)"
+    )
     assert (tmp_path / "a-call-cut-2.html").read_text("utf-8") == written
 
 
@@ -532,9 +587,10 @@ const views = traces.map((trace) => {
 const indexes = traces.map(indexTrace);
 const lanes = indexes.map(({ parts }) => parts.map(({ id, lane }) => [id, lane]));
 const ghosts = indexes.map(({ ghostParts }) => ghostParts.map(({ from, to }) => [from, to]));
+const marks = indexes.map(({ marks }) => marks.map(({ at, sign, what }) => [at, sign, what]));
 const signs = texts.map((text) => visible(text).map(({ text, sign }) => sign ?? text));
 const clipped = clip("abcdef\\u202e", 3, true);
-console.log(JSON.stringify({ views, lanes, ghosts, signs, clipped }));
+console.log(JSON.stringify({ views, lanes, ghosts, marks, signs, clipped }));
 """
 
 
@@ -628,3 +684,24 @@ def test_the_ghost_is_drawn_behind_the_last_real_step(tmp_path: Path) -> None:
     stepper.disconnect(after=14)  # 15 steps; the call would have gone on for 4 more
     (ghosts,) = looked_up(tmp_path, [json.loads(stepper.trace)], [])["ghosts"]
     assert ghosts == [[16, 19]]
+
+
+def test_one_fault_has_one_sign_however_much_it_put_in(tmp_path: Path) -> None:
+    flood, again = Stepper(SCRIPT), Stepper(SCRIPT)
+    flood.inject("ping_flood", after=9)
+    again.unknown(after=9)
+    again.unknown(after=14)
+    found = looked_up(tmp_path, [json.loads(each.trace) for each in (flood, again)], [])["marks"]
+    assert found[0] == [[10, "bolt", "injected: ping and the 199 after it"]]
+    bolts = [(at, what) for at, sign, what in found[1] if sign == "bolt"]
+    assert bolts == [(10, "injected: future_event"), (15, "injected: future_event")]
+
+
+def test_the_still_picture_says_of_which_step_its_segments_are() -> None:
+    stepper = Stepper(SCRIPT)
+    written = still.html(json.loads(stepper.trace), 3)
+    assert "step 3 of 22, PREVIEW" in written
+    end = written.index("At the end, after step 22:")
+    assert written.index(">why<") < end < written.index(">segment<") < written.index("Ready for")
+    cells = re.findall(r"<t[dh][^>]*>", written)
+    assert set(cells) == {'<th style="text-align: left">', '<td style="text-align: left">'}

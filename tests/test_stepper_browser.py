@@ -392,6 +392,109 @@ def test_a_page_draws_the_commit_and_what_came_of_it(browser: Browser, tmp_path:
     closed(tab)
 
 
+# --- Narrow, and two of a kind --------------------------------------------------------------------
+
+
+def stepped(tab: Page, step: int) -> None:
+    tab.evaluate(GOTO, step)
+    frame(tab)
+    assert text(tab, ".place").startswith(f"step {step} of ")
+
+
+GOTO = """
+(step) => {
+  const slider = document.querySelector(".sl-stepper input[type=range]");
+  slider.value = step;
+  slider.dispatchEvent(new Event("input"));
+}
+"""
+#: Whether the card of this number is to be seen in its panel, all of it.
+IN_SIGHT = """
+(number) => {
+  const body = document.querySelector(".screen .body").getBoundingClientRect();
+  const titles = [...document.querySelectorAll(".screen .title")];
+  const title = titles.find((each) => each.textContent.startsWith(`${number} `));
+  const card = title.closest(".card").getBoundingClientRect();
+  return card.top >= body.top - 1 && card.bottom <= body.bottom + 1;
+}
+"""
+#: Elements whose text does not fit into them.
+CLIPPED = """
+(selector) => [...document.querySelectorAll(selector)]
+  .filter((el) => el.scrollHeight > el.clientHeight + 1 || el.scrollWidth > el.clientWidth + 1)
+  .map((el) => el.textContent)
+"""
+
+
+@pytest.fixture(scope="module")
+def two_calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("pages") / "two.html"
+    mixed = synth.parallel_tools(style=synth.Style(interleave=True), seed=3)
+    Stepper(Script(mixed, prompt="Both."), "two calls").save(file)
+    return file
+
+
+def inside(width: int) -> int:
+    """How wide a window is in which the view has this width."""
+    return width + 40
+
+
+def test_two_calls_of_one_tool_are_told_apart(browser: Browser, two_calls: Path) -> None:
+    tab = opened(browser, two_calls)
+    tab.keyboard.press("End")
+    frame(tab)
+    assert tab.locator(".screen .title").all_inner_texts() == [
+        "1 · change_label",
+        "2 · change_label",
+    ]
+    words = tab.locator(".lane.parts .part .word").all_text_contents()
+    assert words == ["0 · text", "1 · change_label", "2 · change_label"]
+    closed(tab)
+
+
+@pytest.mark.parametrize("width", [1100, 848, 584])
+def test_the_card_in_change_is_in_sight(browser: Browser, tmp_path: Path, width: int) -> None:
+    calls = [synth.ToolCall("change_label", {"item": f"W-{n}", "label": "Ready"}) for n in range(6)]
+    mixed = synth.answer(calls, style=synth.Style(interleave=True), seed=3)
+    Stepper(Script(mixed), "six calls").save(tmp_path / "six.html")
+    tab = opened(browser, tmp_path / "six.html", width=inside(width))
+    seen = set()
+    for step in trace(mixed).steps:
+        first = next(iter(step.events), None)
+        number = getattr(first, "segment", None)
+        if number is not None and getattr(first, "text", "more"):  # no text changes nothing
+            stepped(tab, step.n)
+            assert tab.evaluate(IN_SIGHT, number), step.n
+            seen.add(number)
+    assert seen == set("012345")
+    closed(tab)
+
+
+@pytest.mark.parametrize("width", [848, 708, 584])
+def test_in_a_narrow_cell_nothing_that_is_said_is_cut(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    stepper = Stepper(Script(synth.parallel_tools(), prompt="Both."), "two calls")
+    stepper.disconnect(after=16)
+    stepper.save(tmp_path / "cut.html")
+    tab = opened(browser, tmp_path / "cut.html", width=inside(width))
+    assert "nothing may be acted on" in text(tab, ".why")
+    assert tab.evaluate(CLIPPED, ".why, .reason, .panel .foot, .raw, .exits, .frame") == []
+    break_ = "getComputedStyle(document.querySelector('.row.now .raw')).wordBreak"
+    assert tab.evaluate(break_) == "normal"
+    line = tab.evaluate("document.querySelector('.screen .foot').clientHeight")
+    assert line >= 32 + 6  # two lines stand free of both rules
+    closed(tab)
+
+
+def test_where_the_machine_is_scrolled_a_key_reaches_it(browser: Browser, two_calls: Path) -> None:
+    for width, index in ((584, -1), (480, 0)):
+        tab = opened(browser, two_calls, width=inside(width))
+        assert tab.locator(".frame").evaluate("el => el.tabIndex") == index
+        assert tab.locator(".frame").get_attribute("aria-label") == "the machine"
+        closed(tab)
+
+
 # --- In JupyterLab --------------------------------------------------------------------------------
 
 SETUP = """\
@@ -494,7 +597,7 @@ def test_in_lab_each_fault_is_injected_seen_and_undone(
         says(tab, ".answer", "The attempt ends in INCOMPLETE; it was ABORTED before.")
         says(tab, ".code code", "cancel(after=9).disconnect(after=9, ending=")
         tab.locator("[aria-label='undo the last injection']").click()
-        says(tab, ".place", "step 9 of 10")
+        says(tab, ".place", "step 10 of 10")  # where the disconnect was pressed
         tab.locator("[aria-label='undo the last injection']").click()
         says(tab, ".place", "step 9 of 22")
         assert tab.evaluate("document.activeElement.matches('.sl-stepper')")  # undo is disabled now
@@ -512,9 +615,12 @@ CHOSEN = [  # what is chosen at frame 13, what comes of it, and its line of code
     ("skip", "The attempt ends in INVALID", "inject(faults.skip, frame=14)"),
     ("refuse", "The attempt ends in HELD", "inject(faults.refuse, after=13)"),
     ("index gap", "no block starts after frame 13", ""),
-    ("late", "The attempt ends in INVALID", "inject(faults.late, frame=14)"),
+    ("late frame", "The attempt ends in INVALID", "inject(faults.late, frame=14)"),
     ("cancel only", "ends in ABORTED", "cancel(after=13, hang_up=False)"),
 ]
+
+
+KEYS_OF_THE_MENU = "arrows move · Enter injects · F or Esc closes"
 
 
 def told(tab: Page) -> str:
@@ -566,14 +672,21 @@ def test_in_lab_a_fault_of_the_menu_is_chosen_by_keyboard(lab: Lab, browser: Bro
         assert button.get_attribute("aria-expanded") == "true"
         walk = [
             *[("ArrowDown", "merge"), ("ArrowRight", "duplicate"), ("ArrowLeft", "merge")],
-            *[("ArrowUp", "split"), ("ArrowUp", "late event"), ("ArrowDown", "split")],
-            *[("ArrowLeft", "cancel"), ("End", "late event"), ("ArrowLeft", "timeout")],
+            *[("ArrowUp", "split"), ("ArrowUp", "late callback"), ("ArrowDown", "split")],
+            *[("ArrowLeft", "cancel"), ("End", "late callback"), ("ArrowLeft", "timeout")],
             *[("Home", "split"), ("s", "skip"), ("s", "second start"), ("x", "second start")],
         ]
         for key, name in walk:
             tab.keyboard.press(key)
             assert tab.evaluate("document.activeElement.textContent") == name
             assert told(tab) == tab.evaluate("document.activeElement.ariaDescription")
+        assert tab.locator(".menu .keys").inner_text() == KEYS_OF_THE_MENU
+        for key in ("F", "f"):  # closed by what opened it
+            tab.keyboard.press(key)
+            expect(menu).not_to_be_visible()
+            assert tab.evaluate("document.activeElement.matches('.sl-stepper .more')")
+            tab.keyboard.press("f")
+            expect(menu).to_be_visible()
         tab.keyboard.press("Escape")
         expect(menu).not_to_be_visible()
         assert tab.evaluate("document.activeElement.matches('.sl-stepper .more')")
@@ -594,6 +707,39 @@ def test_in_lab_a_fault_of_the_menu_is_chosen_by_keyboard(lab: Lab, browser: Bro
         tab.keyboard.press("Tab")  # leaves it
         expect(menu).not_to_be_visible()
         assert tab.evaluate("jupyterapp.shell.currentWidget.model.toJSON().cells.length") == 2
+        assert notebook.errors == []
+
+
+def test_in_lab_beside_the_file_browser_all_of_it_fits_900_pixels(
+    lab: Lab, browser: Browser
+) -> None:
+    with lab.open(browser, "stepper.ipynb") as notebook:
+        notebook.run_all()
+        tab = notebook.page
+        tab.evaluate("jupyterapp.shell.expandLeft()")
+        for line in ("stepper.goto(13)", "stepper.disconnect()", "stepper.inject('reconnect')"):
+            python(tab, line)
+            frame(tab)
+            box = tab.locator(".sl-stepper").bounding_box()
+            assert box and 800 < box["width"] < 900 and box["height"] <= 900
+        assert notebook.errors == []
+
+
+def test_in_lab_a_menu_that_is_longer_than_its_window_says_so(lab: Lab, browser: Browser) -> None:
+    with lab.open(browser, "stepper.ipynb") as notebook:
+        notebook.run_all()
+        tab = notebook.page
+        tab.set_viewport_size({"width": 700, "height": 600})
+        tab.evaluate("jupyterapp.shell.collapseLeft()")
+        tab.locator(".sl-stepper .more").click()
+        below, last = tab.locator(".menu .below"), tab.get_by_role("menuitem", name="reconnect")
+        expect(below).to_be_visible()
+        expect(below).to_be_in_viewport()
+        expect(tab.locator(".menu .says")).to_be_in_viewport(ratio=1)
+        expect(tab.locator(".menu .kind .name").first).to_be_in_viewport()
+        last.focus()
+        expect(last).to_be_in_viewport(ratio=1)
+        expect(below).not_to_be_visible()
         assert notebook.errors == []
 
 
@@ -618,7 +764,9 @@ def test_in_lab_no_key_leaks_and_python_moves_the_view(lab: Lab, browser: Browse
         python(tab, "stepper.disconnect()")
         says(tab, ".state", "INCOMPLETE")
         says(tab, ".code code", "trace(script.disconnect(after=14, ending='eof'))")
+        says(tab, ".answer", "The attempt ends in INCOMPLETE")
         tab.keyboard.press("ArrowLeft")
+        expect(tab.locator(".sl-stepper .answer")).to_have_text("")  # it was about another step
         python_hears(tab, 14)
         python(tab, "stepper.goto(1)")
         says(tab, ".place", "step 1 of 15")

@@ -11,7 +11,7 @@ Read next: `delivery.py`, for what comes twice or too late.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import deepcopy
 from typing import Any, Protocol
 
@@ -86,12 +86,16 @@ class Conversation(msgspec.Struct, frozen=True):
         wrong = next(wrong_blocks("assistant", blocks), None)
         return self if wrong else self._with("assistant", blocks)
 
-    def answer(self, results: Mapping[str, str]) -> Conversation:
-        """Give the results of tool calls, by call id; in one message, as the API wants them."""
+    def answer(self, results: Mapping[str, str], errors: Collection[str] = ()) -> Conversation:
+        """Give the results of tool calls, by call id; in one message, as the API wants them.
+
+        `errors` are the ids of those that failed: the model is told so, and may try another way.
+        """
         return self._with(
             "user",
             [
                 {"type": "tool_result", "tool_use_id": call_id, "content": text}
+                | ({"is_error": True} if call_id in errors else {})
                 for call_id, text in results.items()
             ],
         )

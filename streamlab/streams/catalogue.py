@@ -30,7 +30,7 @@ from streamlab.streams.claude_faults import (
     token_limit,
     unknown,
 )
-from streamlab.streams.edit import disconnect, skip
+from streamlab.streams.edit import disconnect, skip, whole
 from streamlab.streams.places import (
     ANYWHERE,
     BEFORE_END,
@@ -46,8 +46,8 @@ from streamlab.streams.places import (
     NEXT_FRAME,
     REASON,
     SEED,
-    STILL_OPEN,
     STOPPED_BLOCK,
+    TO_THE_END,
     TWO_FRAMES,
     WHOLE,
     Arguments,
@@ -110,6 +110,7 @@ class Fault(msgspec.Struct, frozen=True):
 
         Raises `UsageError` where the fault cannot happen there.
         """
+        whole("after", after)
         return {**self.place.here(recording, after), **self.given}
 
 
@@ -134,8 +135,8 @@ _CATALOGUE = (
         "cut_inside",
         "bytes",
         (INCOMPLETE,),
-        "The bytes stop inside a frame: what came of it is never dispatched, not even a last "
-        "message_stop that only its blank line is missing from.",
+        "The bytes stop inside a frame, and the end is clean: what came of that frame is never "
+        "dispatched, not even a last message_stop that only its blank line is missing from.",
         cut,
         INSIDE,
     ),
@@ -171,7 +172,7 @@ _CATALOGUE = (
         (INVALID,),
         "An error comes as plain JSON between the frames, or instead of them.",
         json_error,
-        BEFORE_END,
+        TO_THE_END,
     ),
     Fault(
         "skip",
@@ -262,7 +263,7 @@ _CATALOGUE = (
         (INVALID,),
         "The provider fails after it has said HTTP 200.",
         error,
-        BEFORE_END,
+        TO_THE_END,
     ),
     Fault(
         "no_stop_reason",
@@ -328,7 +329,7 @@ _CATALOGUE = (
         "Pings come for hours, and nothing else: a timeout between reads never fires, a bound on "
         "the whole does.",
         never_end,
-        STILL_OPEN,
+        BEFORE_END,
     ),
     Fault(
         "eof",
@@ -343,7 +344,8 @@ _CATALOGUE = (
         "cut",
         "transport",
         (INCOMPLETE,),
-        "The connection ends inside an HTTP chunk, and inside a frame.",
+        "As cut inside, but the connection breaks inside an HTTP chunk too, so that HTTP itself "
+        "reports it.",
         cut,
         INSIDE,
         {"ending": "cut"},
@@ -370,7 +372,8 @@ _CATALOGUE = (
         "reset_at_end",
         "transport",
         (SAME,),
-        "The connection is torn down after message_stop: the answer is whole all the same.",
+        "The connection is torn down after the last frame: if message_stop had come, the answer is "
+        "whole.",
         disconnect,
         END,
         {"ending": "reset"},
@@ -379,8 +382,9 @@ _CATALOGUE = (
         "reconnect",
         "transport",
         (INVALID,),
-        "The connection breaks and a client connects again by itself, as a browser does: what it "
-        "gets is a new answer from its start, which continues nothing.",
+        "The connection breaks and a client connects again by itself, as a browser does: it gets "
+        "the answer from its start again (a real model would use other words), which continues "
+        "nothing.",
         reconnect,
         BEGUN,
     ),

@@ -17,7 +17,7 @@ import msgspec
 
 from streamlab.errors import UsageError
 from streamlab.streams import claude_writer
-from streamlab.streams.edit import disconnect, frames, in_order, insert, splice
+from streamlab.streams.edit import disconnect, frames, in_order, insert, splice, whole
 from streamlab.streams.recording import Chunk, Recording
 from streamlab.wire.jsonl import is_json_lines
 from streamlab.wire.sse import Frame
@@ -43,6 +43,7 @@ __all__ = [
 Payload = dict[str, Any]
 
 TWO_HOURS_S = 7200
+MAX_PINGS = 100_000
 
 
 # --- It fails, or stops early ---------------------------------------------------------------------
@@ -82,6 +83,7 @@ def _error(type: str) -> Payload:
 
 def _stop_early(recording: Recording, after: int, delta: Payload) -> Recording:
     """Close the open blocks and the message, as the API does when generation stops."""
+    whole("after", after)
     found = frames(recording)
     first, last = generating(found)
     if not first <= after <= last:
@@ -161,6 +163,9 @@ def unknown(recording: Recording, after: int, type: str = "future_event") -> Rec
 
 def ping_flood(recording: Recording, after: int, count: int = 200) -> Recording:
     """Insert many pings at one place."""
+    whole("count", count)
+    if not 1 <= count <= MAX_PINGS:
+        raise UsageError(f"count={count}: a flood has 1 to {MAX_PINGS:,} pings")
     return insert(recording, after, count * _written(recording, {"type": "ping"}))
 
 
@@ -178,6 +183,8 @@ def delta_after_stop(recording: Recording, index: int = 0, after: int | None = N
     stopped = next(numbers, None)
     if stopped is None:
         raise UsageError(f"index={index}: no block of this number stops in this recording")
+    if after is not None:
+        whole("after", after)
     if after is not None and after < stopped:
         raise UsageError(f"after={after}: block {index} stops only with frame {stopped}")
     delta = {"type": "text_delta", "text": "too late"}

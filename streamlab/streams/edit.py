@@ -33,6 +33,7 @@ __all__ = [
     "skip",
     "splice",
     "stop_at",
+    "whole",
     "with_chunks",
 ]
 
@@ -49,8 +50,15 @@ def frames(recording: Recording) -> list[Frame]:
     return [*lines.feed(data), *lines.end()]
 
 
+def whole(name: str, number: object) -> None:
+    """Refuse what is no whole number: a place that is between two frames is none."""
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise UsageError(f"{name}={repr(number)[:40]}: this is a whole number, such as {name}=3")
+
+
 def edge(recording: Recording, after: int) -> int:
     """The offset of the first byte that no longer belongs to frame `after`."""
+    whole("after", after)
     data, found = recording.data, frames(recording)
     if not 0 <= after <= len(found):
         raise UsageError(f"after={after}: this recording allows 0 (before all) to {len(found)}")
@@ -62,6 +70,7 @@ def edge(recording: Recording, after: int) -> int:
 
 def frame_at(recording: Recording, frame: int) -> tuple[int, int]:
     """Where a frame's bytes start and end."""
+    whole("frame", frame)
     found = frames(recording)
     if not 1 <= frame <= len(found):
         raise UsageError(f"frame={frame}: this recording has frames 1 to {len(found)}")
@@ -97,6 +106,8 @@ def splice(recording: Recording, start: int, end: int, new: bytes = b"") -> Reco
 
 def insert(recording: Recording, after: int, frame: bytes) -> Recording:
     """Put the bytes of a frame, blank line included, after frame `after`."""
+    if not isinstance(frame, bytes):
+        raise UsageError(f"a frame is given as its bytes, not as {type(frame).__name__}")
     place = edge(recording, after)
     if after and recording.data[place - 1] not in b"\r\n":  # a last line that nothing ended
         frame = b"\n" + frame
@@ -114,6 +125,8 @@ def move(recording: Recording, frame: int, after: int) -> Recording:
     edge(recording, after)  # is there such a place?
     if after < frame:
         raise UsageError(f"after={after}: frame {frame} can be late from after={frame} on")
+    if after == frame:  # there it is
+        return recording
     return insert(skip(recording, frame), after - 1, recording.data[start:end])
 
 

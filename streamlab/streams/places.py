@@ -37,8 +37,8 @@ __all__ = [
     "NEXT_FRAME",
     "REASON",
     "SEED",
-    "STILL_OPEN",
     "STOPPED_BLOCK",
+    "TO_THE_END",
     "TWO_FRAMES",
     "WHOLE",
     "Arguments",
@@ -126,7 +126,7 @@ def _begun(recording: Recording, after: int) -> Arguments:
 
 def _still_open(recording: Recording, after: int) -> Arguments:
     if "message_stop" in _types(frames(recording)[:after]):
-        raise UsageError(f"message_stop has come by frame {after}, so nothing is waited for")
+        raise UsageError(f"message_stop has come by frame {after}, so the answer is whole")
     return {"after": after}
 
 
@@ -152,7 +152,7 @@ def _line_here(recording: Recording, after: int) -> Arguments:
 
 def _inside_here(recording: Recording, after: int) -> Arguments:
     _next(recording, after)
-    return {"after": after, "inside": True}
+    return {**_still_open(recording, after), "inside": True}
 
 
 def _stopped_here(recording: Recording, after: int) -> Arguments:
@@ -227,8 +227,8 @@ WHOLE = Place(lambda recording, rng: {}, lambda recording, after: {})
 SEED = Place(_any_seed, lambda recording, after: {"seed": after})
 BLOCKS = Place(_any_seed, _blocks_here)
 ANYWHERE = Place(lambda r, rng: {"after": rng.randrange(len(frames(r)) + 1)}, _after)
-BEFORE_END = Place(lambda r, rng: {"after": _before_end(r, rng)}, _after)
-STILL_OPEN = Place(BEFORE_END.draw, _still_open)
+BEFORE_END = Place(lambda r, rng: {"after": _before_end(r, rng)}, _still_open)
+TO_THE_END = Place(BEFORE_END.draw, _after)
 BEGUN = Place(_once_begun, _begun)
 GENERATING = Place(_while_generating, _after)
 INSIDE = Place(_inside, _inside_here)

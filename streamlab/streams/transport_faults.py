@@ -24,6 +24,7 @@ from streamlab.streams.edit import (
     move,
     splice,
     stop_at,
+    whole,
     with_chunks,
 )
 from streamlab.streams.recording import Chunk, Recording
@@ -48,6 +49,9 @@ __all__ = [
     "split",
     "stall",
 ]
+
+#: The longest silence that a fault makes, in seconds.
+LONGEST_S = 1_000_000_000
 
 
 # --- Bytes ----------------------------------------------------------------------------------------
@@ -82,11 +86,15 @@ def cut(
     """
     if not inside:
         return disconnect(recording, after, ending)
+    whole("after", after)
     start, end = frame_at(recording, after + 1)
     most = most_of(recording, after + 1)
-    if kept is not None and not 0 < kept <= most:
+    if kept is None:
+        return stop_at(recording, (start + end) // 2, ending)
+    whole("kept", kept)
+    if not 0 < kept <= most:
         raise UsageError(f"kept={kept}: of frame {after + 1} it can be 1 to {most} bytes")
-    return stop_at(recording, start + kept if kept else (start + end) // 2, ending)
+    return stop_at(recording, start + kept, ending)
 
 
 def most_of(recording: Recording, frame: int) -> int:
@@ -100,6 +108,7 @@ def most_of(recording: Recording, frame: int) -> int:
 
 def flip(recording: Recording, bit: int) -> Recording:
     """Turn one bit over; bit 0 is the lowest of the first byte."""
+    whole("bit", bit)
     data = recording.data
     if not 0 <= bit < 8 * len(data):
         raise UsageError(f"bit={bit}: this recording has bits 0 to {8 * len(data) - 1}")
@@ -109,6 +118,7 @@ def flip(recording: Recording, bit: int) -> Recording:
 
 def drop_newline(recording: Recording, line: int) -> Recording:
     """Lose the line end of one line, counted from 1, blank lines too."""
+    whole("line", line)
     ends = line_ends(recording)
     if not 1 <= line <= len(ends):
         raise UsageError(f"line={line}: this recording has lines 1 to {len(ends)}")
@@ -137,6 +147,7 @@ def duplicate(recording: Recording, frame: int) -> Recording:
 
 def reorder(recording: Recording, frame: int) -> Recording:
     """Deliver one frame after the one that follows it."""
+    whole("frame", frame)
     return move(recording, frame, after=frame + 1)
 
 
@@ -150,6 +161,10 @@ def late(recording: Recording, frame: int) -> Recording:
 
 def stall(recording: Recording, after: int, seconds: float = 30.0) -> Recording:
     """Let nothing come for a while, then go on."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise UsageError(f"seconds={repr(seconds)[:40]}: this is a number, such as seconds=30.0")
+    if not 0 <= seconds <= LONGEST_S:  # not a number is refused too
+        raise UsageError(f"seconds={seconds}: a silence lasts 0 to {LONGEST_S:,} seconds")
     return delay(recording, after, lambda t: round(t + seconds, 6))
 
 

@@ -14,7 +14,14 @@ from collections.abc import Callable
 from typing import Any
 
 from streamlab.errors import UsageError
-from streamlab.study import lesson_00, lesson_01, lesson_02, lesson_03, lesson_04, lesson_05
+from streamlab.study import (
+    lesson_00,
+    lesson_01,
+    lesson_02,
+    lesson_03,
+    lesson_04,
+    lesson_05,
+)
 from streamlab.study.tasks import UNANSWERED, Case, Exercise, Question
 
 __all__ = ["EXERCISES", "GUESSES", "QUESTIONS", "check", "exercise", "question"]
@@ -26,6 +33,9 @@ EXERCISES: dict[str, Exercise] = {each.id: each for lesson in LESSONS for each i
 
 #: Question id -> the option that was guessed before anything was revealed, from 0.
 GUESSES: dict[str, int] = {}
+
+#: How much is printed of what a learner's function gave, in characters.
+MOST = 200
 
 
 def question(id: str) -> Question:
@@ -51,9 +61,8 @@ def check(id: str, answer: Callable[..., Any]) -> None:
     if all(value is UNANSWERED for value in came):
         print(f"{id}: not answered yet. Replace the dots, then run this cell again.")
         return
-    wrong = [
-        (case, value) for case, value in zip(cases, came, strict=True) if not _fits(case, value)
-    ]
+    pairs = zip(cases, came, strict=True)
+    wrong = [(case, value) for case, value in pairs if _fits(case, value) is not True]
     if not wrong:
         print(f"{id}: right in all {len(cases)} cases.")
         return
@@ -66,40 +75,61 @@ def check(id: str, answer: Callable[..., Any]) -> None:
 
 
 class _Raised(str):
-    """What a learner's function raised, as one line."""
+    """What the learner's code raised, as one line."""
 
 
 def _shown(case: Case, came: Any) -> str:
     """A result as it is printed; for yes or no, what it counts as."""
-    if isinstance(came, _Raised):
+    if type(came) is _Raised:
         return came
-    if came is None or came is UNANSWERED or isinstance(came, bool):
-        return repr(came)
-    counts = f", which counts as {bool(came)}" if isinstance(case.expected, bool) else ""
-    return f"{came!r}{counts}"
+    shown = _line(repr, came)
+    if came is None or came is UNANSWERED or not isinstance(case.expected, bool):
+        return shown
+    counts = _guarded(bool, came)
+    plain = came is counts or type(counts) is _Raised
+    return shown if plain else f"{shown}, which counts as {counts}"
 
 
 def _why(case: Case, came: Any) -> str:
     """The case's own reason, but only for an answer that was given and is wrong."""
-    if isinstance(came, _Raised):
+    if type(came) is _Raised:
         return f"Your function raised {came.partition(':')[0]} on this case: it gave no answer."
     if came is None:
         return "It returned None: is there a return on every way?"
     if came is UNANSWERED:
         return "It returned the dots: are they still there on some way?"
+    fits = _fits(case, came)
+    if type(fits) is _Raised:
+        return f"What it returned cannot be compared with what is expected. {fits}"
     return case.if_wrong
 
 
 def _run(answer: Callable[..., Any], case: Case) -> Any:
-    try:
-        return answer(*case.given)
-    except Exception as why:  # the learner's code: whatever it raises is its result
-        return _Raised(f"{type(why).__name__}: {why}")
+    return _guarded(lambda: answer(*case.given))
 
 
-def _fits(case: Case, came: Any) -> bool:
+def _fits(case: Case, came: Any) -> Any:
     """Whether a result will do. For yes or no its truth is enough, but None is no answer."""
-    if isinstance(came, _Raised) or came is None or came is UNANSWERED:
+    if type(came) is _Raised or came is None or came is UNANSWERED:
         return False
-    yes_or_no = isinstance(case.expected, bool)
-    return bool(came) is case.expected if yes_or_no else came == case.expected
+    if isinstance(case.expected, bool):
+        return _guarded(lambda: bool(came) is case.expected)
+    return _guarded(lambda: bool(came == case.expected))
+
+
+def _guarded(act: Callable[..., Any], *given: Any) -> Any:
+    """Do what runs the learner's code: whatever it raises is its result."""
+    try:
+        return act(*given)
+    except Exception as why:
+        return _Raised(f"{type(why).__name__[:60]}: {_line(str, why)}")
+
+
+def _line(say: Callable[[Any], str], value: Any) -> str:
+    """A value's own text as one line of bounded length; a value that has none is named."""
+    try:
+        text = say(value)[: MOST + 1]
+    except Exception:
+        return f"a {type(value).__name__}, which cannot be printed"
+    line = " ".join(text.splitlines()).encode("utf-8", "backslashreplace").decode()
+    return line if len(line) <= MOST else f"{line[:MOST]}…"

@@ -24,17 +24,19 @@ CONTROLS = (
     ),
     (
         "late",
-        "late event",
+        "late callback",
         "A completion callback comes too late: after the end it is this attempt's own, before it "
         "an older one's. It revives nothing.",
     ),
 )
 
+#: What the menu calls a fault whose name alone would say too little beside the others.
+LABELS = {"late": "late frame"}
+
 
 def offered() -> list[dict[str, str]]:
     """Every item of the menu, by kind: what it is called, what it says, what it asks for."""
-    controls = {label for _, label, _ in CONTROLS}
-    kept = (fault for fault in FAULTS.values() if fault.name not in controls)
+    kept = (fault for fault in FAULTS.values() if fault.name != "cancel")  # which is a control
     items = [_item(fault) for fault in sorted(kept, key=lambda fault: KINDS.index(fault.kind))]
     return items + [
         {"kind": "control", "label": label, "says": says, "action": action, "fault": ""}
@@ -43,6 +45,6 @@ def offered() -> list[dict[str, str]]:
 
 
 def _item(fault: Fault) -> dict[str, str]:
-    label = fault.name.replace("_", " ")
+    label = LABELS.get(fault.name, fault.name.replace("_", " "))
     where = {"kind": fault.kind, "label": label, "says": fault.says}
     return {**where, "action": "inject", "fault": fault.name}

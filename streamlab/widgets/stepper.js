@@ -33,6 +33,7 @@ const TONES = {
   HELD: "warn", ABORTED: "warn", INCOMPLETE: "bad", INVALID: "bad",
 };
 const tone = (state) => `tone-${TONES[state] ?? "plain"}`;
+const numbered = ({ id, kind, name }) => `${short(id, 12)} · ${short(name || kind, 40)}`; // two may have one name
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 const short = (value, most) => clip(String(value ?? ""), most).text;
 
@@ -92,6 +93,7 @@ function panel(label, name) {
 }
 
 const ROW = 22, OPEN = 96, ABOVE = 66; // px: a frame; what the current one has more; where it stands
+const UNDER = 12; // px that stay free under the part in change
 const NO_BYTES = {
   end: "No bytes: this is how the connection stopped.",
   cancelled: "No bytes: we cancelled.",
@@ -203,7 +205,8 @@ function screenPanel() {
     put(node.fresh, clip(part.text.slice(part.old), 4000, true).text);
     node.el.classList.toggle("open", part.status === "streaming");
     if (!node.chip) return;
-    put(node.title, short(part.name || (part.kind === "tool_call" ? "(no name)" : part.kind), 60));
+    const name = part.name || (part.kind === "tool_call" ? "(no name)" : part.kind);
+    put(node.title, `${short(part.id, 12)} · ${short(name, 60)}`);
     put(node.chip, part.server ? `${part.status}, run by the provider` : part.status);
     node.chip.dataset.status = part.status;
     const parsed = part.status === "ready" ? "parsed" : part.status === "error" ? "not JSON" : "a fragment";
@@ -227,7 +230,9 @@ function screenPanel() {
       }
       update(shown.get(part.id), part);
     }
-    body.scrollTop = body.scrollHeight;
+    const newest = parts.reduce((a, b) => (b.last >= a.last ? b : a), parts[0]); // not always the last one
+    const changed = shown.get(newest?.id)?.el;
+    if (changed) body.scrollTop = changed.offsetTop + changed.offsetHeight + UNDER - body.clientHeight;
     put(foot, view.said);
     foot.title = view.said;
   }
@@ -262,7 +267,8 @@ function keptPanel() {
 /** Time from left to right: states, segments, marks, and what an injection cut off. */
 function timeline(go) {
   const slider = h("input", { type: "range", min: 1, step: 1, "aria-label": "step" });
-  const ghostName = span("ghostname", "what would have been");
+  const ghostName = h("span", { class: "ghostname", title: "what would have been" },
+    span("long", "what would have been"), span("short", "cut off"));
   const marks = div("marks"), states = h("div", { class: "lane states", role: "img" });
   const parts = h("div", { class: "lane parts", role: "img" }), cursor = div("cursor");
   const track = div("track", div("lead", slider, ghostName), marks, states, parts, cursor);
@@ -302,7 +308,7 @@ function timeline(go) {
     return el;
   }
   function part(each, ghost) {
-    const name = ghost ? "" : short(each.name || each.kind, 40);
+    const name = ghost ? "" : numbered(each);
     const el = bar(ghost ? "part ghost" : "part", each, span("word", name));
     el.dataset.kind = each.kind;
     el.style.top = `${Math.min(each.lane, 3) * 16}px`;
@@ -329,7 +335,7 @@ function timeline(go) {
     const told = (name, { from, to }) => `${short(name, 40)} from step ${from} to ${to}`;
     const cut = ghost.length ? [`${ghost.length} steps were cut off`] : [];
     states.setAttribute("aria-label", ["states:", ...runs.map((each) => told(each.state, each)), ...cut].join(", "));
-    const named = index.parts.slice(0, 40).map((each) => told(each.name || each.kind, each));
+    const named = index.parts.slice(0, 40).map((each) => told(numbered(each), each));
     parts.setAttribute("aria-label", ["parts:", ...named].join(", "));
   }
 
@@ -350,29 +356,32 @@ const PLACES = [ // the way to an effect above, the ways out below
   ["PREVIEW", "MESSAGE_COMPLETE", "VALIDATED_PROPOSAL", "COMMITTING", "COMMITTED"],
   ["INCOMPLETE", "INVALID", "HELD", "ABORTED", "RECONCILING"],
 ];
-const BOX = 40, BETWEEN = 20, DOWN = 46, NARROW = 590; // px: a box's height, gaps, the least width
+const WIDE = { box: 40, between: 20, down: 46 }; // px: a box's height, the gaps beside and under it
+const SLIM = { box: 34, between: 14, down: 36 };
+const LEAST = 540; // px: in less, the machine is scrolled
 const LINE = 15; // px between a label's two lines: the first ends in an underscore
 
 const GATE_SIGNS = { waiting: "·", unchecked: "–", passed: "✓", failed: "✕" };
 
 function attemptPanel(machine) {
   const picture = svg("svg", { class: "machine", role: "img" });
-  const frame = div("frame", picture), exits = h("p", { class: "exits" });
+  const frame = h("div", { class: "frame", role: "group", "aria-label": "the machine" }, picture), exits = h("p", { class: "exits" });
   const gates = h("ul", { class: "gates", "aria-label": "gates" });
   const el = h("section", { class: "attempt" },
     div("left", div("head", span("name", "attempt")), frame, exits),
     div("right", div("head", span("name", "gates")), gates));
   const states = new Map((machine.states ?? []).map((state) => [state.name, state]));
   const edges = joined(machine.edges ?? []).filter(([from, to]) => states.has(from) && states.has(to));
-  let boxes = new Map(), lines = [], width = 0, drawn = null;
+  let boxes = new Map(), lines = [], width = 0, drawn = null, size = WIDE;
 
   function build() {
-    const wide = (width - 4 * BETWEEN) / 5;
+    const { box: high, down } = size, between = width < 640 ? 8 : size.between;
+    const wide = (width - 4 * between) / 5;
     const others = [...states.keys()].filter((name) => !PLACES.flat().includes(name));
     const rows = [...PLACES, ...(others.length ? [others] : [])];
     const at = new Map(rows.flatMap((names, row) => names.map((name, column) =>
-      [name, { row, column, wide, x: column * (wide + BETWEEN), y: 1 + row * (BOX + DOWN) }])));
-    const height = rows.length * (BOX + DOWN) - DOWN + 2;
+      [name, { row, column, wide, high, x: column * (wide + between), y: 1 + row * (high + down) }])));
+    const height = rows.length * (high + down) - down + 2;
     picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     picture.setAttribute("height", height);
     picture.setAttribute("width", width);
@@ -383,13 +392,13 @@ function attemptPanel(machine) {
     drawn = null;
   }
 
-  function box(name, { x, y, wide }) {
-    const words = wide < 160 ? name.split(/(?<=_)/) : [name];
+  function box(name, { x, y, wide, high }) {
+    const words = wide < 160 ? name.split(/(?<=_)/) : [name], near = wide < 110 ? 3 : 0;
     const lines = words.map((word, i) =>
-      svg("text", { x: x + 25, y: y + BOX / 2 + 3.5 + LINE * (i - (words.length - 1) / 2) }, word));
+      svg("text", { x: x + 25 - near, y: y + high / 2 + 3.5 + LINE * (i - (words.length - 1) / 2) }, word));
     return svg("g", { class: `box ${tone(name)}` },
-      svg("rect", { x: x + 1, y, width: Math.max(wide - 2, 0), height: BOX, rx: 5 }),
-      icon(name, { x: x + 7, y: y + BOX / 2 - 7, width: 14, height: 14 }), ...lines,
+      svg("rect", { x: x + 1, y, width: Math.max(wide - 2, 0), height: high, rx: 5 }),
+      icon(name, { x: x + 7 - near, y: y + high / 2 - 7, width: 14, height: 14 }), ...lines,
       svg("title", {}, states.get(name).said ?? name));
   }
 
@@ -428,11 +437,14 @@ function attemptPanel(machine) {
   }
 
   function draw(view) {
-    const here = Math.max(Math.round(frame.clientWidth), NARROW);
-    if (here !== width) {
+    const room = Math.round(frame.clientWidth), here = Math.max(room, LEAST);
+    const fits = frame.clientWidth > 0.75 * el.clientWidth ? SLIM : WIDE; // below each other, height is dear
+    if (here !== width || fits !== size) {
       width = here;
+      size = fits;
       build();
     }
+    frame.tabIndex = room < here ? 0 : -1; // what is scrolled is reached by keyboard too
     const path = view.index.runs.filter((run) => run.from <= view.k).map((run) => run.state);
     if (path.join() !== drawn) light(path);
     drawn = path.join();
@@ -458,12 +470,12 @@ function route(a, b) {
   if (a.row === b.row) {
     const right = b.column > a.column, tip = right ? 5 : -5;
     const [from, to] = right ? [a.x + a.wide, b.x - 2] : [a.x, b.x + b.wide + 2];
-    return `M${from} ${a.y + BOX / 2}H${to}m${-tip} -4l${tip} 4l${-tip} 4`;
+    return `M${from} ${a.y + a.high / 2}H${to}m${-tip} -4l${tip} 4l${-tip} 4`;
   }
   const down = b.row > a.row, tip = down ? 5 : -5;
   const lean = clamp((b.column - a.column) * 14, -40, 40); // edges of one box leave side by side
   const [x1, x2] = [a.x + a.wide / 2 + lean, b.x + b.wide / 2 - lean];
-  const [y1, y2] = down ? [a.y + BOX, b.y - 2] : [a.y, b.y + BOX + 2];
+  const [y1, y2] = down ? [a.y + a.high, b.y - 2] : [a.y, b.y + b.high + 2];
   const middle = (y1 + y2) / 2;
   return `M${x1} ${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}m-4 ${-tip}l4 ${tip}l4 ${-tip}`;
 }
@@ -472,8 +484,7 @@ function route(a, b) {
 
 /** Every fault, in columns by kind; below them, what the one says that is pointed at. */
 function faultMenu(items, choose) {
-  const TOLD = "Each says what it does before it is chosen. The arrow keys move, Esc closes.";
-  const says = h("p", { class: "says", "aria-hidden": "true" }, TOLD);
+  const says = h("p", { class: "says", "aria-hidden": "true" });
   const entries = items.map((item, i) => {
     const el = h("button", { type: "button", role: "menuitem", tabindex: -1, "aria-description": item.says,
       "data-item": `${item.action} ${item.fault}`.trim() }, item.label);
@@ -496,21 +507,31 @@ function faultMenu(items, choose) {
   });
   const kinds = [...new Set(items.map((item) => item.kind))];
   const columns = kinds.map((kind) => entries.filter((_, i) => items[i].kind === kind));
-  const el = h("div", { class: "menu", role: "menu", "aria-label": "every fault", hidden: true },
-    div("kinds", ...kinds.map((kind, i) =>
-      h("div", { class: "kind", role: "group", "aria-label": kind }, span("name", kind), ...columns[i]))),
-    says);
+  const list = div("kinds", ...kinds.map((kind, i) =>
+    h("div", { class: "kind", role: "group", "aria-label": kind }, span("name", kind), ...columns[i])));
+  const more = span("below", "↓ there is more below");
+  const keys = h("p", { class: "keys", "aria-hidden": "true" },
+    span("", "arrows move · Enter injects · F or Esc closes"), more);
+  const el = h("div", { class: "menu", role: "menu", "aria-label": "every fault", hidden: true }, list, says, keys);
   const button = h("button", { type: "button", class: "more", "aria-haspopup": "menu", "aria-expanded": "false",
-    title: "every fault · F", onclick: () => (el.hidden ? open() : close(true)) }, "more faults", icon("down"));
+    title: "every fault · F opens and closes", onclick: () => (el.hidden ? open() : close(true)) }, "more faults", icon("down"));
   let last = 0; // where it opens: at what was chosen or looked at before
 
   const active = () => el.getRootNode().activeElement;
   const look = (i) => entries.at(i % items.length)?.focus();
+  function below() { // a scrollbar may be hidden until one scrolls
+    const left = list.scrollHeight - list.clientHeight - list.scrollTop > 4;
+    list.classList.toggle("cut", left);
+    more.hidden = !left;
+  }
+  list.addEventListener("scroll", below, { passive: true });
+  new ResizeObserver(below).observe(list);
   function open() {
     el.hidden = false;
     button.setAttribute("aria-expanded", "true");
     look(last);
     el.scrollIntoView({ block: "nearest" });
+    below();
   }
   function close(back) {
     el.hidden = true;
@@ -535,7 +556,7 @@ function faultMenu(items, choose) {
     const { key } = event, i = entries.indexOf(active());
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     event.stopPropagation();
-    if (key === "Escape") close(true);
+    if (key === "Escape" || key.toLowerCase() === "f") close(true);
     else if (key === "Tab" || key === "Enter" || key === " ") return; // leave it, or choose
     else if (Object.hasOwn(moves, key)) look(moves[key](i));
     else if (key.length === 1) look(begins(i, key.toLowerCase()));
@@ -566,9 +587,9 @@ const COMMANDS = [ // name, keys, what it does, where its button is; keyboard an
   ["redo", ["y"], "do it again", "edit"],
   ["reset", ["r"], "back to the recording as it was", "edit"],
   ["save", [], "save as one HTML file", "edit"],
-  ["faults", ["f"], "show every fault", ""],
+  ["faults", ["f"], "show or hide every fault", ""],
   ["help", ["?"], "show or hide this help", "edit"],
-  ["close", ["Escape"], "close the help", ""],
+  ["close", ["Escape"], "close the help or the faults", ""],
 ];
 const KEY_NAMES = { " ": "Space", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc", Home: "Home", End: "End" };
 const FROM_PYTHON = ["undo", "redo", "reset", "save"];
@@ -576,7 +597,7 @@ const LIVE = [...FROM_PYTHON, "faults"]; // what a page without Python cannot do
 const ENDINGS = ["eof", "cut", "reset", "timeout"];
 const FAULTS = { // what Python is asked for, and what the button says
   cancel: "cancel", error: "error event", token_limit: "token limit",
-  redeliver: "redeliver", late: "late event", unknown: "unknown event",
+  redeliver: "redeliver", late: "late callback", unknown: "unknown event",
 };
 const UNTOUCHED = "trace(script)"; // the code of a recording as it was
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
@@ -656,6 +677,7 @@ function render({ model, el }) {
     if (next === k && by === "view") return;
     k = next;
     if (live && by !== "trace") put(code, `stepper.goto(${k})`);
+    if (live && by === "view" && !waiting) say(""); // what was said is about another step
     clearTimeout(settle); // a move that Python was not told of yet must not undo Python's own
     if (by === "view") settle = setTimeout(tellStep, 120);
     schedule();

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 import anywidget
 import traitlets
 
-from streamlab.analysis.trace import Trace
+from streamlab.analysis.trace import Step, Trace
 from streamlab.analysis.trace import trace as fold
 from streamlab.errors import UsageError
 from streamlab.streams.catalogue import FAULTS
+from streamlab.streams.edit import whole
 from streamlab.streams.recording import Recording
 from streamlab.streams.script import Script
 from streamlab.widgets import page, still
@@ -36,7 +37,7 @@ class Moment(NamedTuple):
     trace: Trace
     first: int  #: the first step that the script before it did not have: redo leads here
     change: str = ""  #: what made the script of the one before it, in words
-    left: int = 1  #: the step behind which the next change was made: undo leads here
+    left: int = 1  #: the step at which the next change was made: undo leads here
 
 
 class Stepper(anywidget.AnyWidget):
@@ -80,6 +81,7 @@ class Stepper(anywidget.AnyWidget):
 
     def goto(self, step: int) -> None:
         """Show a step; the first is 1."""
+        whole("step", step)
         if step != self._within({"value": step}):
             last = len(self.folded.steps)
             raise UsageError(f"step {step}: this trace has steps 1 to {last}")
@@ -99,7 +101,7 @@ class Stepper(anywidget.AnyWidget):
         """Let the transport stop: "eof", "cut", "reset" or "timeout"."""
         place = self._last_frame(after)
         changed = self.script.disconnect(place, ending)
-        return self._change(changed, f"the disconnect after frame {place}")
+        return self._change(changed, f"the disconnect after frame {place}", given=after)
 
     def inject(self, fault: str, after: int | None = None) -> Trace:
         """Break it here by a fault of the catalogue, such as "duplicate"."""
@@ -107,18 +109,20 @@ class Stepper(anywidget.AnyWidget):
         if found is None:
             raise UsageError(f"{fault!r} is none of {', '.join(FAULTS)}")
         given = found.here(self.script.recording, self._last_frame(after))
-        return self._change(self.script.inject(found.function, **given), f"the fault {fault}")
+        changed = self.script.inject(found.function, **given)
+        return self._change(changed, f"the fault {fault}", given=after)
 
     def cancel(self, after: int | None = None, hang_up: bool = True) -> Trace:
         """Cancel here; once the gates have judged, after everything."""
         place = None if after is None and self._ended(1) else self._last_frame(after)
         changed = self.script.cancel(place, hang_up)
-        return self._change(changed, f"the cancellation {_place(place)}")
+        return self._change(changed, f"the cancellation {_place(place)}", given=after)
 
     def error(self, type: str = "overloaded_error", after: int | None = None) -> Trace:
         """Let the provider report an error."""
         place = self._last_frame(after)
-        return self._change(self.script.error(place, type), f"the error after frame {place}")
+        changed = self.script.error(place, type)
+        return self._change(changed, f"the error after frame {place}", given=after)
 
     def token_limit(self, after: int | None = None) -> Trace:
         """Let the answer run into its token limit, which it can only while it is being written."""
@@ -128,22 +132,25 @@ class Stepper(anywidget.AnyWidget):
         except UsageError as why:
             said = f"no answer is being written here, so no limit can cut it ({why})"
             raise UsageError(said) from why
-        return self._change(changed, f"the token limit after frame {place}")
+        return self._change(changed, f"the token limit after frame {place}", given=after)
 
     def redeliver(self, frame: int | None = None) -> Trace:
         """Deliver a frame's envelope twice."""
         number = self._last_frame(frame)
-        return self._change(self.script.redeliver(number), f"the second delivery of frame {number}")
+        changed = self.script.redeliver(number)
+        return self._change(changed, f"the second delivery of frame {number}", given=frame)
 
     def late(self, after: int | None = None) -> Trace:
         """Let a late callback come; once the transport has stopped, after everything."""
         place = None if after is None and self._ended(0) else self._last_frame(after)
-        return self._change(self.script.late(place), f"the late callback {_place(place)}")
+        changed = self.script.late(place)
+        return self._change(changed, f"the late callback {_place(place)}", given=after)
 
     def unknown(self, after: int | None = None) -> Trace:
         """Let an event come that nobody knows."""
         place = self._last_frame(after)
-        return self._change(self.script.unknown(place), f"the unknown event after frame {place}")
+        changed = self.script.unknown(place)
+        return self._change(changed, f"the unknown event after frame {place}", given=after)
 
     def undo(self) -> Trace:
         """Take the last change back."""
@@ -153,7 +160,8 @@ class Stepper(anywidget.AnyWidget):
         text = f"undone: {undone.change} is taken back; {_ends(undone.trace, before.trace)}"
         self._future.append(undone)
         self._now = self._past.pop()
-        return self._show(text, "stepper.undo()", before.left)
+        shared = self.step < undone.first  # there the view stays where it is
+        return self._show(text, "stepper.undo()", self.step if shared else before.left)
 
     def redo(self) -> Trace:
         """Make the change again that was taken back last."""
@@ -185,14 +193,21 @@ class Stepper(anywidget.AnyWidget):
         """Whether the transport had stopped so many steps before the one in view."""
         return any(step.kind == "end" for step in self.folded.steps[: self.step - steps_ago])
 
-    def _change(self, script: Script, change: str, code: str = "") -> Trace:
+    def _change(
+        self, script: Script, change: str, code: str = "", given: int | None = None
+    ) -> Trace:
         """Fold a script, make it the one in view, and stand where it first differs.
 
-        Undo leads back to the step that stands just before the difference.
+        Undo leads back to where the learner stands now; of a change at a given place, to just
+        before the difference. What changes nothing is no change, and there is nothing to undo.
         """
         old, new = self.folded, fold(script)
+        if not code and _alike(old, new):
+            said = f"nothing changed: {change} leaves every step as it was"
+            self._say(said, f"trace({script.code})")
+            return old
         differs = _first_difference(old, new)
-        left = self.step if code or differs is None else max(differs - 1, 1)
+        left = self.step if given is None or differs is None else max(differs - 1, 1)
         self._past.append(self._now._replace(left=left))
         self._future.clear()
         self._now = Moment(script, new, differs or min(self.step, len(new.steps)), change)
@@ -243,7 +258,8 @@ class Stepper(anywidget.AnyWidget):
         if name is None:
             raise UsageError(f"{stem or 'stepper'}.html and 998 more of its kind are here already")
         self.save(name)
-        self._say(f"saved as {name}", f"stepper.save({name!r})")
+        where = "open it in a browser (in JupyterLab it needs Trust HTML)"
+        self._say(f"saved as {name}; {where}", f"stepper.save({name!r})")
 
     # --- Standing still -------------------------------------------------------------------------
 
@@ -299,6 +315,17 @@ def _first_difference(old: Trace, new: Trace) -> int | None:
         if (a.kind, a.name, a.raw) != (b.kind, b.name, b.raw):
             return n
     return len(old.steps) + 1 if len(new.steps) > len(old.steps) else None
+
+
+def _alike(old: Trace, new: Trace) -> bool:
+    """Whether two traces show the same at every step: bytes, reads, times, states, reasons."""
+    pairs = zip(old.steps, new.steps, strict=False)
+    return len(old.steps) == len(new.steps) and all(_seen(a) == _seen(b) for a, b in pairs)
+
+
+def _seen(step: Step) -> tuple[Any, ...]:
+    shown = (step.kind, step.name, step.raw, step.chunk, step.t, step.why)
+    return (*shown, step.attempt.state, step.injected, step.verdicts)
 
 
 def _outcome(old: Trace, new: Trace) -> str:

@@ -85,9 +85,14 @@ function runsOf(steps) {
 /** Where something was injected, or a problem appeared. */
 function marksOf(steps, parting) {
   const found = [];
-  steps.forEach(({ injected, name, problems = [] }, i) => {
-    if (injected || i + 1 === parting) found.push({ at: i + 1, sign: "bolt", what: `injected: ${name}` });
-    else if (problems.length) found.push({ at: i + 1, sign: "alert", what: problems[0].message });
+  const bolt = (i) => Boolean(steps[i]?.injected) || i + 1 === parting;
+  steps.forEach(({ name, problems = [] }, i) => {
+    if (bolt(i) && !bolt(i - 1)) { // one sign for all that one fault put in
+      let n = i + 1;
+      while (n < steps.length && bolt(n)) n += 1;
+      const more = n - i > 1 ? ` and the ${n - i - 1} after it` : "";
+      found.push({ at: i + 1, sign: "bolt", what: `injected: ${name}${more}` });
+    } else if (problems.length) found.push({ at: i + 1, sign: "alert", what: problems[0].message });
   });
   const every = Math.ceil(found.length / 200); // a flood of warnings is still a picture
   return found.filter((_, i) => i % every === 0);
@@ -134,6 +139,7 @@ function partAt(part, k) {
     ...part,
     text: part.text.slice(0, end),
     old: first < 0 ? 0 : part.length[first],
+    last: stopped ? part.stop : i < 0 ? part.from : part.at[i], // the step that changed it last
     status: stopped ? part.status : "streaming",
     input: stopped ? part.input : null,
     notes: part.notes.filter((note) => note.at <= k).map((note) => note.what),

@@ -89,6 +89,7 @@ def html(trace: Mapping[str, Any], at: int = 1) -> str:
     blocks = [
         f"<p><b>{escape(summary(trace, at))}</b></p>",
         _table(("step", "state", "why"), rows(trace, 24)),
+        f"<p>At the end, after step {len(trace['steps'])}:</p>",
         _table(
             ("segment", "kind", "status", "text"),
             ((i, kind, status, _short(t, 60)) for i, kind, status, t in segments(trace)[:12]),
@@ -96,12 +97,14 @@ def html(trace: Mapping[str, Any], at: int = 1) -> str:
     ]
     if problems:
         found = ((p["severity"], p["rule"], _short(p["message"])) for p in problems[:8])
+        blocks.append("<p>On the way:</p>")
         blocks.append(_table(("problem", "rule", "what"), found))
     return f"<div>{''.join(blocks)}</div>"
 
 
 def _table(heads: tuple[str, ...], body: Any) -> str:
     def line(cells: Any, tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+        row = "".join(f'<{tag} style="text-align: left">{escape(cell)}</{tag}>' for cell in cells)
+        return f"<tr>{row}</tr>"
 
     return f"<table>{line(heads, 'th')}{''.join(line(cells, 'td') for cells in body)}</table>"
