@@ -75,14 +75,14 @@ REFUSED: dict[str, tuple[list[Any], str, str]] = {
     "half a call": (
         [HI, assistant(call(input=None)), user(result())],
         "half a call",
-        "turn 1, message 2 (assistant): block 1: half a tool call: it has no id, no name, or an input "
-        "that is no object",
+        "turn 1, message 2 (assistant): block 1: half a tool call: it has no id, no name, or an "
+        "input that is no object",
     ),
     "half a call of the provider's": (
         [HI, assistant({**SEARCH, "input": None}, text("Hello")), AND],
         "half a call",
-        "turn 1, message 2 (assistant): block 1: half a tool call: it has no id, no name, or an input "
-        "that is no object",
+        "turn 1, message 2 (assistant): block 1: half a tool call: it has no id, no name, or an "
+        "input that is no object",
     ),
     "an unanswered call, last": (
         [HI, assistant(text("Yes"), call())],

@@ -78,8 +78,8 @@ POISON = {
     "inside a call": (
         faults.disconnect(synth.change_label(), after=14),
         400,
-        "turn 1, message 2 (assistant): block 2: half a tool call: it has no id, no name, or an input "
-        "that is no object",
+        "turn 1, message 2 (assistant): block 2: half a tool call: it has no id, no name, or an "
+        "input that is no object",
     ),
     "inside a thought": (
         faults.disconnect(synth.thinking_then_tool(), after=5),

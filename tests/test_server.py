@@ -450,8 +450,8 @@ HALF_CALL = {"type": "tool_use", "id": "t1", "name": "pay", "input": '{"amount":
 REFUSED = {
     "half a tool call": (
         asking(ASKED, {"role": "assistant", "content": [HALF_CALL]}, ASKED),
-        "turn 1, message 2 (assistant): block 1: half a tool call: it has no id, no name, or an input "
-        "that is no object",
+        "turn 1, message 2 (assistant): block 1: half a tool call: it has no id, no name, or an "
+        "input that is no object",
     ),
     "unsigned thinking": (
         asking(ASKED, {"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}]}),
