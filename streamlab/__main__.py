@@ -43,6 +43,8 @@ LINT = (
     ("mypy", ("mypy", "--strict", "streamlab")),
 )
 FAST = ("-m", "not browser and not slow")
+# The whole suite on every core, a file at a time in one process; the browser's tests in one.
+ALL_CORES = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadgroup")
 TEST_HELP = """usage: python3 -m streamlab test [--fast] [ARGUMENT ...]
 
 Check everything: ruff (rules, then format), mypy, and all tests. Every part runs, and the failed
@@ -163,7 +165,8 @@ def run_tests(args: list[str]) -> int:
     marks = FAST if "--fast" in args[:at] else ()
     parts = () if chosen else LINT
     failed = [name for name, command in parts if call(sys.executable, "-m", *command)]
-    status = call(sys.executable, "-m", "pytest", *marks, *chosen)
+    cores = () if chosen else ALL_CORES
+    status = call(sys.executable, "-m", "pytest", *cores, *marks, *chosen)
     failed += ["pytest"] if status else []
     if failed:
         print(f"streamlab test: failed: {', '.join(failed)}", file=sys.stderr)

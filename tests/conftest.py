@@ -35,6 +35,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where several processes share the tests, a file stays in one, and the browsers all in one.
+
+    Two browsers at a time would measure each other.
+    """
+    for item in items:
+        group = "browser" if item.get_closest_marker("browser") else item.path.name
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a browser test where there is no browser, but in CI let it fail."""
     if item.get_closest_marker("browser") and not find_chromium():

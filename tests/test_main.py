@@ -172,7 +172,7 @@ def test_test_runs_the_linters_and_then_pytest(monkeypatch: pytest.MonkeyPatch) 
         "ruff check .",
         "ruff format --check .",
         "mypy --strict streamlab",
-        "pytest",
+        "pytest -n auto --maxprocesses 4 --dist loadgroup",
     ]
 
 
@@ -194,7 +194,7 @@ def test_fast_leaves_out_the_browser_and_the_slow_and_keeps_the_linters(
 ) -> None:
     children = Children(monkeypatch)
     main.run_tests(["--fast"])
-    assert children.ran[-1] == [*PYTEST, "-m", "not browser and not slow"]
+    assert children.ran[-1] == [*PYTEST, *main.ALL_CORES, "-m", "not browser and not slow"]
     assert len(children.ran) == 4
 
 
