@@ -16,13 +16,13 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, sync_playwright
 
 CHROMIUM_ARGUMENTS = (
     "--no-sandbox",  # a container's root has no sandbox
@@ -155,9 +155,14 @@ class Lab:
         page.set_default_timeout(PATIENCE * 1000)
         opened = Notebook(page)
         page.on("pageerror", lambda error: opened.errors.append(str(error)))
-        page.goto(f"{self.url}lab/tree/{notebook}?token={self.token}&reset")
         light = "true" if theme == "Light" else "false"
-        page.wait_for_selector(f'body[data-jp-theme-light="{light}"] .jp-Notebook')
+        for seconds in (20, 40, PATIENCE):  # a page of a busy server has been seen to stay empty
+            page.goto(f"{self.url}lab/tree/{notebook}?token={self.token}&reset")
+            shown = page.locator(f'body[data-jp-theme-light="{light}"] .jp-Notebook').first
+            with suppress(TimeoutError):
+                shown.wait_for(timeout=seconds * 1000)
+                break
+        shown.wait_for()
         opened.wait_until_idle()
         try:
             yield opened
