@@ -13,6 +13,7 @@ from streamlab.consumer.attempt import SAID, TERMINAL, Attempt, Input, State, ad
 from streamlab.consumer.commit import (
     Record,
     RecordingAdapter,
+    Refusal,
     begin,
     commit,
     perform,
@@ -146,6 +147,54 @@ def test_what_is_still_on_its_way_when_it_is_given_up_never_happens() -> None:
     assert late.state is State.ABORTED
     assert late.why == "it was refused: attempt-7 is closed: it was given up before this came"
     assert effects.records == {} and effects.find("attempt-7") is None
+
+
+class Answers(RecordingAdapter):
+    """Effects that give this answer to whoever asks for a record."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__()
+        self.answer = answer
+
+    def close(self, key: str) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+OTHER = (Proposal("call-2", "change_label", {"item": "W-8", "label": "Ready"}),)
+
+NO_ANSWER = {
+    "the record of another key": Record("attempt-8", PROPOSALS),
+    "another key's, of another effect": Record("attempt-8", OTHER),
+    "a refusal, which is no record": Refusal("not today"),
+    "a number": 5,
+    "nothing in words": "",
+    "False": False,
+    "an exception of its own": ValueError("what?"),
+    "no answer": TimeoutError("no answer in time"),
+}
+
+
+@pytest.mark.parametrize("proposals", [PROPOSALS, None], ids=["ours", "not given"])
+@pytest.mark.parametrize("name", NO_ANSWER)
+def test_what_is_no_answer_about_our_key_settles_nothing(name: str, proposals: Any) -> None:
+    doubt = Attempt(State.RECONCILING, "no answer came", "attempt-7")
+    assert reconcile(doubt, Answers(NO_ANSWER[name]), proposals) is doubt
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        (Record("attempt-7", PROPOSALS), State.COMMITTED),
+        (Record("attempt-7", OTHER), State.ABORTED),
+        (None, State.ABORTED),
+    ],
+    ids=["our record", "our key, with another effect", "none"],
+)
+def test_what_is_an_answer_about_our_key_settles_the_doubt(answer: Any, state: State) -> None:
+    doubt = Attempt(State.RECONCILING, "no answer came", "attempt-7")
+    assert reconcile(doubt, Answers(answer), PROPOSALS).state is state
 
 
 @pytest.mark.parametrize("state", [s for s in State if s is not State.RECONCILING], ids=str)

@@ -56,7 +56,9 @@ class Effects(Protocol):
     def submit(self, key: str, proposals: Proposals) -> Record | Refusal:
         """Make the effect happen, once for each key; a second time gives the first record.
 
-        Other proposals under a key that was used are refused: they are another effect.
+        Other proposals under a key that was used are refused: they are another effect. The same
+        ones are taken for the same effect. SO A KEY MUST BE UNIQUE FOR THE APPLICATION, and not
+        only for the ledger that it comes from: see `Ledger.enter`.
         """
 
     def find(self, key: str) -> Record | None:
@@ -148,18 +150,24 @@ def perform(
     return advance(attempt, Input.EFFECT_RECORDED, f"the effect is on record as {answer.key}")
 
 
-def reconcile(attempt: Attempt, effects: Effects) -> Attempt:
+def reconcile(attempt: Attempt, effects: Effects, proposals: Proposals | None = None) -> Attempt:
     """Ask for the record of an effect whose outcome is unknown. Nothing is submitted.
 
     Where there is none, its key is closed: a submission that is still on its way somewhere would
-    else happen after we said that it had not.
+    else happen after we said that it had not. Where there is one, but of other `proposals`,
+    somebody has used the key before: ours was refused, and will be. Whatever else comes back is no
+    answer about our key, so the doubt stays.
     """
     if attempt.state is not State.RECONCILING:
         return attempt
     try:
         record = effects.close(attempt.id)
-    except OSError:
+    except Exception:  # whatever went wrong, it says nothing about the effect
         return attempt  # still unknown: ask again later
     if record is None:
         return advance(attempt, Input.EFFECT_REFUSED, "there is no record: it did not happen")
+    if not isinstance(record, Record) or record.key != attempt.id:
+        return attempt
+    if proposals is not None and record.proposals != proposals:
+        return advance(attempt, Input.EFFECT_REFUSED, "its key was used for another effect")
     return advance(attempt, Input.EFFECT_RECORDED, f"found on record as {record.key}")
