@@ -33,6 +33,7 @@ COMMANDS = {  # name -> (what it does, an example)
         "record --model greeting --prompt Hi --out hi.stream.jsonl "
         "--base-url http://127.0.0.1:8765",
     ),
+    "explore": ("try every order of cancel, commit, crash", "explore --depth 12"),
     "test": ("check everything: ruff, mypy, pytest", "test --fast"),
     "bench": ("measure the hot paths", "bench"),
 }
@@ -42,9 +43,9 @@ LINT = (
     ("ruff format", ("ruff", "format", "--check", ".")),
     ("mypy", ("mypy", "--strict", "streamlab")),
 )
-FAST = ("-m", "not browser and not slow")
 # The whole suite on every core, a file at a time in one process; the browser's tests in one.
 ALL_CORES = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadgroup")
+FAST = ("-m", "not browser and not slow")
 TEST_HELP = """usage: python3 -m streamlab test [--fast] [ARGUMENT ...]
 
 Check everything: ruff (rules, then format), mypy, and all tests. Every part runs, and the failed

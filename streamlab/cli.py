@@ -220,6 +220,16 @@ def _add_lab(parser: Parser) -> None:
     parser.set_defaults(run=_lab)
 
 
+def _add_explore(parser: Parser) -> None:
+    add = parser.add_argument
+    add("--depth", type=_size, metavar="N", help="actions of the longest ways (default: 18)")
+    add("--without", metavar="GUARD", help="switch one guard off; its name is in --list")
+    add("--list", action="store_true", help="list the guards, and stop")
+    add("--graph", metavar="OUT.svg", help="draw what can be reached, or the way that goes wrong")
+    add("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=_explore)
+
+
 #: Command -> (what it does, its options, the end of its help).
 COMMANDS: dict[str, tuple[str, Callable[[Parser], None], str]] = {
     "lab": (
@@ -269,6 +279,20 @@ The key is ANTHROPIC_API_KEY; neither it nor any header is kept.
 
 {STATUS}.
 A stream that breaks is recorded too, and a finding.""",
+    ),
+    "explore": (
+        "try every order of cancel, commit, crash and the rest",
+        _add_explore,
+        f"""for example
+  streamlab explore
+  streamlab explore --list
+  streamlab explore --without "a request carries a key" --graph twice.svg
+  streamlab explore --depth 12 --json | jq .states
+
+{STATUS}.
+It follows a model of one attempt in the ledger: two processes that commit, two that recover, an
+application whose answers get lost, a person who cancels, a screen. A finding is a promise that is
+broken; with every guard on there is none. With one off, the shortest way to it is shown.""",
     ),
 }
 
@@ -320,6 +344,12 @@ def _record(options: argparse.Namespace) -> int:
     from streamlab.cli_live import record
 
     return record(options)
+
+
+def _explore(options: argparse.Namespace) -> int:
+    from streamlab.cli_explore import run
+
+    return run(options)
 
 
 def _lab(options: argparse.Namespace) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bench.__main__ import FRAMED, Row, verdicts
+from tests.bench.__main__ import FRAMED, Explored, Row, known_ways, plain_search, verdicts
 
 ROWS = [
     Row("text", 900, 1.0, 2.0, 20.0, 99.0),
@@ -31,3 +31,15 @@ def test_each_aim_is_judged_group_by_group() -> None:
         (raw, "82 recordings"): "4.00, met",
         (linear, "tool JSON"): "3.20, missed",
     }
+
+
+def test_the_explorer_is_judged_against_a_plain_search() -> None:
+    assert ": 4.00, met (" in Explored("explorer", 9, 2.0, 8.0).verdict
+    assert ": 7.00, missed (" in Explored("explorer", 9, 1.0, 7.0).verdict
+    assert str(Explored("explorer", 2000, 2.0, 8.0)).endswith("4.0 x, 125,000 states a second")
+
+
+def test_the_plain_search_has_as_much_to_do_as_the_explorer() -> None:
+    known = known_ways()
+    assert plain_search(known) == len(known) == 2424
+    assert sum(map(len, known.values())) == 24_043

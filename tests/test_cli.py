@@ -166,6 +166,11 @@ def test_the_examples_of_the_help_parse(command: str) -> None:
         ),
         (["serve", "none.sse"], ("none.sse",)),
         (["record", "--model", "m"], ("--prompt", "--out")),
+        (["explore", "--without", "luck"], ("'luck'", "a request carries a key")),
+        (["explore", "--depth", "0"], ("--depth", "'0'", "above 0")),
+        (["explore", "--depth", "1k"], ("--depth 1000", "999")),
+        (["explore", "--list", "--json"], ("--list",)),
+        (["explore", "--graph", "none/x.svg"], ("none/x.svg", os.strerror(errno.ENOENT))),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -559,6 +564,74 @@ def test_a_bar_is_drawn_only_on_a_terminal(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     said = ask("show", "--json", name)
     assert said.status == 0 and "{0}[bold].stream.jsonl" in said.err
+
+
+# --- explore --------------------------------------------------------------------------------------
+
+
+def test_explore_finds_nothing_with_every_guard_and_says_how_fast(ask: Ask) -> None:
+    said = ask("explore")
+    assert (said.status, said.err) == (0, "")
+    assert "2,424 states, 24,043 transitions" in said.out
+    assert "violations: 0\n" in said.out and said.out.endswith(" states a second\n")
+
+
+def test_explore_shows_the_shortest_way_without_a_guard(ask: Ask) -> None:
+    said = ask("explore", "--without", "a request carries a key")
+    assert said.status == 1
+    assert "Without: a request carries a key" in said.out
+    assert "Step 9 breaks the promise that an attempt has one effect at most" in said.out
+
+
+def test_explore_gives_the_same_json_in_every_run(ask: Ask) -> None:
+    (good,) = ask("explore", "--json").objects
+    assert good["violation"] is None and good["whole"] and good["states"] == sum(good["new"])
+    assert {each["holds"] for each in good["promises"]} == {good["states"]}
+    said = [ask("explore", "--json", "--without", "no answer is not success") for _ in range(2)]
+    assert said[0] == said[1] and said[0].status == 1
+    (bad,) = said[0].objects
+    assert (bad["paths"], bad["violation"]["promise"]) == (None, "on record")
+    last = bad["violation"]["steps"][-1]
+    assert (last["who"], last["state"], last["with_guard"]) == (
+        "process A",
+        "COMMITTED",
+        "RECONCILING",
+    )
+
+
+def test_explore_goes_no_deeper_than_it_is_told(ask: Ask) -> None:
+    (found,) = ask("explore", "--depth", "3", "--json").objects
+    assert (found["depth"], found["states"], found["whole"]) == (3, 56, False)
+
+
+def test_explore_lists_its_guards_by_the_names_that_it_takes(ask: Ask) -> None:
+    said = ask("explore", "--list")
+    names = [line for line in said.out.splitlines() if not line.startswith(" ")]
+    assert said.status == 0 and len(names) == 22
+    for name in names:
+        assert ask("explore", "--without", name, "--json").status == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "title"),
+    [
+        ([], "All that can be reached"),
+        (["--without", "a request carries a key"], "Without: a request carries a key"),
+    ],
+    ids=["all that can be reached", "a way that goes wrong"],
+)
+def test_explore_draws_what_it_found(ask: Ask, tmp_path: Path, args: list[str], title: str) -> None:
+    out = tmp_path / "graph.svg"
+    assert ask("explore", *args, "--graph", out).status == len(args) // 2
+    assert f"<title>{title}</title>" in out.read_text("utf-8")
+
+
+def test_explore_shows_a_bar_only_on_a_terminal(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamlab.cli_explore.PATIENCE", -1.0)
+    assert ask("explore", "--json").err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    said = ask("explore", "--json")
+    assert said.status == 0 and "counting the ways" in said.err
 
 
 # --- lab, serve, record ---------------------------------------------------------------------------

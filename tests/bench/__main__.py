@@ -9,6 +9,9 @@ The whole way (bytes -> frames -> events -> turn -> attempt) stands against
 A second is CPU time of this process; each figure is the least of several rounds, and the rounds of
 the contestants take turns, so that a busy machine slows them alike. The network is not measured:
 the SDK reads from memory, through its own client. No figure here is a test.
+
+The explorer, which reads no stream, has a row of its own: a state's cost against the plainest
+breadth-first search over as many tuples of integers, whose ways are known beforehand.
 """
 
 from __future__ import annotations
@@ -28,13 +31,14 @@ from anthropic import Anthropic
 
 from streamlab import Consumer, Recording, judge, read, synth
 from streamlab.__main__ import bench_parser
+from streamlab.study.explorer import reach
 from streamlab.wire.sse import SSEDecoder
 
 #: Bytes a read brings: what a busy socket gives, and (as "framed") one frame a read.
 READ_SIZE = 16 * 1024
 
 FRAMED = "a frame a read"
-AIMS = {"floor": 4.0, "raw": 4.0, "doubling": 2.2}
+AIMS = {"floor": 4.0, "raw": 4.0, "doubling": 2.2, "explorer": 6.0}
 
 
 class Work(NamedTuple):
@@ -244,6 +248,72 @@ def growth(group: list[Row]) -> Judged:
     return worst, worst <= AIMS["doubling"]
 
 
+class Explored(NamedTuple):
+    """CPU of a search in microseconds a state."""
+
+    name: str
+    states: int
+    floor: float
+    streamlab: float
+
+    @property
+    def verdict(self) -> str:
+        """The aim, with the figure of this run and whether it meets the aim."""
+        times = self.streamlab / self.floor
+        met = "met" if times <= AIMS["explorer"] else "missed"
+        return f"at most {AIMS['explorer']} times a plain search: {times:.2f}, {met} ({self.name})"
+
+    def __str__(self) -> str:
+        times, speed = self.streamlab / self.floor, 1e6 / self.streamlab
+        costs = f"{self.floor:>11.2f}{self.streamlab:>11.2f}"
+        return (
+            f"{self.name:34}{self.states:>11,}{costs}  {times:.1f} x, {speed:,.0f} states a second"
+        )
+
+
+Known = dict[tuple[int, ...], list[tuple[int, ...]]]
+
+
+def known_ways() -> Known:
+    """What the explorer reaches, as tuples of integers: each state's, and those after it."""
+    found = reach()
+    values: dict[object, int] = {}
+    states = [
+        tuple(values.setdefault(value, len(values)) for value in msgspec.structs.astuple(moment))
+        for moment in found.moments
+    ]
+    return {
+        state: [states[after] for _, after in ways]
+        for state, ways in zip(states, found.ways, strict=True)
+    }
+
+
+def plain_search(known: Known) -> int:
+    """A breadth-first search that has only to copy, to look up and to remember."""
+    waiting = [next(iter(known))]
+    seen = set(waiting)
+    for state in waiting:
+        for after in known[state]:
+            copy = tuple([*after])
+            if copy not in seen:
+                seen.add(copy)
+                waiting.append(copy)
+    return len(seen)
+
+
+def measure_explorer(rounds: int) -> Explored:
+    """The explorer's row, all of it in this run."""
+    known = known_ways()
+    best = {"plain": float("inf"), "explorer": float("inf")}
+    for _ in range(rounds):
+        for name, run in (("plain", lambda: plain_search(known)), ("explorer", reach)):
+            start = time.process_time()
+            run()
+            best[name] = min(best[name], time.process_time() - start)
+    each = [cost / len(known) * 1e6 for cost in best.values()]
+    return Explored("explorer, a state", len(known), *each)
+
+
 def main() -> int:
     """Measure, and print a table."""
     options = bench_parser().parse_args()
@@ -254,8 +324,10 @@ def main() -> int:
     for job in rows(Path(options.recordings)):
         found.append(measure(job, options.rounds))
         print(json.dumps(found[-1]._asdict()) if options.json else show(found[-1]), flush=True)
+    explored = measure_explorer(options.rounds)
+    print(json.dumps(explored._asdict()) if options.json else explored, flush=True)
     if not options.json:
-        print("", *verdicts(found), sep="\n")
+        print("", *verdicts(found), explored.verdict, sep="\n")
     return 0
 
 
