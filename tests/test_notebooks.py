@@ -221,6 +221,8 @@ VIEWS = {
     r"\bStepper\(": r"\btrace\(",
     r"\bBoundaryExplorer\(": r"\b(?:failing|splits|table|verdicts)\(",
     r"\bGuardBoard\(": r"\bwithout\(",
+    r"\bRace\(": r"\bplay\(",
+    r"\bTurnView\(": r"\brun_turn\(",
 }
 
 
