@@ -25,6 +25,8 @@ WIRE = "02-bytes-on-the-wire"
 ASSEMBLING = "03-assembling"
 TWO_BUFFERS = "04-two-buffers"
 ATTEMPT = "05-the-attempt"
+CANCEL = "06-cancel-against-commit"
+TOOL_LOOP = "07-the-tool-loop"
 STOPPED = "test_gates.py::test_the_first_gate_that_does_not_pass_decides_and_says_what_it_saw"
 
 ROWS: dict[str, Row] = {
@@ -96,10 +98,14 @@ ROWS: dict[str, Row] = {
             "test_acceptance.py::"
             "test_r6_a_cancellation_before_the_commit_wins_over_all_that_arrives_later",
             "test_acceptance.py::test_r6_a_cancellation_after_the_commit_comes_too_late",
+            "test_lesson_06.py::"
+            "test_on_one_row_whoever_comes_first_wins_and_both_hear_the_same[cancel]",
         ),
         (
             f"{ATTEMPT}#predict-back",
             f"{ATTEMPT}#run-back",
+            f"{CANCEL}#run-race",
+            f"{CANCEL}#view-race",
         ),
     ),
     "R7": Row(
@@ -122,12 +128,16 @@ ROWS: dict[str, Row] = {
         (
             "test_acceptance.py::test_r8_a_lost_answer_is_asked_for_and_never_submitted_again",
             "test_acceptance.py::test_r8_the_trace_tells_the_same",
+            "test_lesson_06.py::"
+            "test_while_the_desk_is_down_a_person_reads_that_it_is_being_reconciled",
         ),
         (
             f"{ATTEMPT}#predict-often",
             f"{ATTEMPT}#run-often",
             f"{ATTEMPT}#stepper",
             f"{ATTEMPT}#stepper-code",
+            f"{CANCEL}#run-crash",
+            f"{CANCEL}#desk-dies",
         ),
     ),
     # --- states, gates and boundaries
@@ -199,10 +209,72 @@ ROWS: dict[str, Row] = {
             "test_lesson_05.py::test_who_may_is_asked_again_when_it_is_committed",
             "test_commit.py::test_authorisation_is_asked_again_and_a_refusal_submits_nothing",
             "test_workitem.py::test_a_change_of_label",
+            "test_lesson_06.py::"
+            "test_who_may_is_asked_inside_the_commit_and_a_refusal_asks_the_desk_nothing",
         ),
         (
             f"{ATTEMPT}#gates-table",
             f"{ATTEMPT}#revoked",
+            f"{CANCEL}#revoked",
+        ),
+    ),
+    "B7": Row(
+        "06",
+        "A commit is a step of its own: COMMITTING is written before anybody is asked to act.",
+        (
+            "test_lesson_06.py::"
+            "test_a_process_that_dies_in_its_commit_leaves_committing_and_is_settled_by_asking",
+            "test_lesson_06.py::test_a_story_tells_every_change_and_every_submission",
+        ),
+        (
+            f"{CANCEL}#ledger",
+            f"{CANCEL}#run-crash",
+            f"{CANCEL}#exercise-stub",
+        ),
+    ),
+    "B8": Row(
+        "06",
+        "COMMITTED stands on the record of the effect, which is written in the same transaction.",
+        (
+            "test_lesson_06.py::test_a_second_commit_reads_the_record_and_submits_nothing",
+            "test_race.py::"
+            "test_an_effect_is_submitted_once_at_most_and_is_on_record_where_it_happened",
+            "test_ledger.py::test_nobody_but_the_effects_own_system_says_what_became_of_it",
+        ),
+        (f"{CANCEL}#ledger",),
+    ),
+    "B9": Row(
+        "06",
+        "An unknown outcome is settled by asking under its key; it never allows another try.",
+        (
+            "test_lesson_06.py::"
+            "test_a_process_that_dies_in_its_commit_leaves_committing_and_is_settled_by_asking",
+            "test_lesson_06.py::test_under_a_closed_key_it_is_refused_when_it_arrives",
+            "test_ledger.py::test_an_unknown_outcome_is_asked_for_and_never_submitted_again",
+        ),
+        (
+            f"{CANCEL}#predict-crash",
+            f"{CANCEL}#run-crash",
+            f"{CANCEL}#predict-way",
+            f"{CANCEL}#run-way",
+            f"{CANCEL}#without",
+        ),
+    ),
+    "B10": Row(
+        "06",
+        "Cancel and commit meet in one row; in both orders one wins, and both read the same.",
+        (
+            "test_lesson_06.py::test_on_one_row_whoever_comes_first_wins_and_both_hear_the_same",
+            "test_lesson_06.py::"
+            "test_races_of_two_threads_have_one_winner_each_and_a_payment_for_each_commit",
+            "test_race.py::test_whoever_comes_first_wins_and_nobody_else",
+        ),
+        (
+            f"{CANCEL}#two-memories",
+            f"{CANCEL}#predict-race",
+            f"{CANCEL}#run-race",
+            f"{CANCEL}#view-race",
+            f"{CANCEL}#view-code",
         ),
     ),
     "B11": Row(
@@ -276,11 +348,20 @@ ROWS: dict[str, Row] = {
             "test_lesson_05.py::"
             "test_each_state_has_words_of_its_own_and_only_a_record_makes_it_done",
             "test_lesson_05.py::test_no_text_that_stopped_is_called_done",
+            "test_lesson_06.py::test_what_the_lesson_shows_is_never_the_words_done_or_failed",
         ),
         (
             f"{ATTEMPT}#said",
             f"{ATTEMPT}#stepper-code",
+            f"{CANCEL}#run-crash",
+            f"{CANCEL}#desk-dies",
         ),
+    ),
+    "B17": Row(
+        "06 10",
+        "The trace of an attempt says what happened, and holds nothing of what was proposed.",
+        ("test_lesson_06.py::test_the_trace_says_what_happened_and_holds_no_payload",),
+        (f"{CANCEL}#ledger",),
     ),
     # --- the interface: types, the reader, the reducer
     "C1": Row(
@@ -343,8 +424,87 @@ ROWS: dict[str, Row] = {
             "test_questions.py::test_text_in_pieces_loses_the_call_and_hides_the_cut",
             "test_lesson_03.py::"
             "test_an_input_is_there_from_its_stop_on_and_its_json_is_never_in_the_text",
+            "test_lesson_07.py::"
+            "test_the_same_streams_are_one_bubble_by_the_turn_and_no_json_is_in_its_text",
+            "test_turnview.py::test_json_on_its_way_to_a_tool_is_at_no_moment_in_what_is_sent",
         ),
-        (f"{ASSEMBLING}#once-code",),
+        (
+            f"{ASSEMBLING}#once-code",
+            f"{TOOL_LOOP}#one-bubble",
+        ),
+    ),
+    "C10": Row(
+        "07",
+        "A call is on the screen as running before its tool is awaited.",
+        (
+            "test_toolloop.py::test_a_call_is_published_as_running_before_its_tool_is_awaited",
+            "test_lesson_07.py::test_running_is_on_the_screen_before_the_tool_is_called",
+            "test_lesson_07_browser.py::"
+            "test_a_turn_that_is_cancelled_while_tools_run_says_so_and_nothing_moves_afterwards",
+        ),
+        (
+            f"{TOOL_LOOP}#run-order",
+            f"{TOOL_LOOP}#view",
+        ),
+    ),
+    "C11": Row(
+        "07",
+        "Calls run side by side, and each card changes when its own tool is done.",
+        (
+            "test_toolloop.py::test_two_calls_run_at_the_same_time_and_resolve_as_each_is_done",
+            "test_turnview.py::"
+            "test_a_card_says_running_while_its_tool_runs_and_changes_when_its_own_tool_is_done",
+            "test_lesson_07.py::"
+            "test_cards_change_as_each_is_done_and_the_model_hears_in_its_own_order",
+        ),
+        (
+            f"{TOOL_LOOP}#naive-order",
+            f"{TOOL_LOOP}#run-order",
+            f"{TOOL_LOOP}#exercise-stub",
+        ),
+    ),
+    "C12": Row(
+        "07",
+        "However many streams a turn takes, it has one id, and its answer is one bubble.",
+        (
+            "test_toolloop.py::"
+            "test_five_streams_are_one_bubble_and_found_by_the_stream_they_would_be_five",
+            "test_bus.py::"
+            "test_found_by_the_stream_every_round_is_a_bubble_and_only_the_last_one_ends",
+            "test_lesson_07.py::test_the_naive_loop_draws_a_bubble_a_stream_and_shows_json",
+        ),
+        (
+            f"{TOOL_LOOP}#run-bubbles",
+            f"{TOOL_LOOP}#one-bubble",
+        ),
+    ),
+    "C13": Row(
+        "07",
+        "Six rounds and no answer end the turn in a state of its own, which a person is told.",
+        (
+            "test_toolloop.py::test_after_six_rounds_the_turn_ends_in_a_state_of_its_own",
+            "test_toolloop.py::"
+            "test_the_very_same_call_too_often_ends_the_turn_in_a_state_of_its_own",
+            "test_toolloop.py::test_each_end_has_words_of_its_own",
+            "test_lesson_07.py::test_the_guard_and_the_cap_are_as_the_lesson_says",
+        ),
+        (
+            f"{TOOL_LOOP}#naive-broken",
+            f"{TOOL_LOOP}#run-cap",
+        ),
+    ),
+    "C14": Row(
+        "07",
+        "What goes wrong in a tool becomes its result, and the turn goes on.",
+        (
+            "test_toolloop.py::test_what_goes_wrong_in_a_tool_is_its_result_and_the_turn_goes_on",
+            "test_lesson_07.py::test_a_tools_error_is_its_result_and_the_model_answers",
+        ),
+        (
+            f"{TOOL_LOOP}#naive-broken",
+            f"{TOOL_LOOP}#run-error",
+            f"{TOOL_LOOP}#exercise-stub",
+        ),
     ),
     # --- the course
     "S1": Row(
@@ -455,6 +615,20 @@ ROWS: dict[str, Row] = {
         (
             f"{ANATOMY}#run-usage",
             f"{ANATOMY}#limit",
+        ),
+    ),
+    "S11": Row(
+        "07",
+        "A stream that stops for a tool is followed by another, whose request holds the result.",
+        (
+            "test_toolloop.py::test_the_result_of_a_call_goes_back_and_the_answer_ends_the_turn",
+            "test_toolloop.py::test_over_a_real_socket_every_request_holds_a_history_that_is_taken",
+            "test_lesson_07.py::"
+            "test_all_recordings_of_the_lesson_are_whole_and_stop_for_a_tool_or_at_the_end",
+        ),
+        (
+            f"{TOOL_LOOP}#naive-good",
+            f"{TOOL_LOOP}#bus-code",
         ),
     ),
     "S12": Row(
@@ -581,6 +755,20 @@ ROWS: dict[str, Row] = {
             f"{ASSEMBLING}#exercise-stub",
         ),
     ),
+    "S22": Row(
+        "07",
+        "Several calls in one answer get a result each, in one message, in the order of the calls.",
+        (
+            "test_toolloop.py::test_two_calls_run_at_the_same_time_and_resolve_as_each_is_done",
+            "test_toolloop.py::test_whatever_the_model_the_tools_and_the_person_do_the_laws_hold",
+            "test_lesson_07.py::test_a_history_with_one_of_two_results_is_refused",
+        ),
+        (
+            f"{TOOL_LOOP}#run-order",
+            f"{TOOL_LOOP}#half-results",
+            f"{TOOL_LOOP}#exercise-stub",
+        ),
+    ),
     "S23": Row(
         "03",
         "Running a tool on a delta is the wrong way: it pays 1 where 100000 was meant.",
@@ -655,6 +843,32 @@ ROWS: dict[str, Row] = {
             f"{TWO_BUFFERS}#run-endings",
             f"{TWO_BUFFERS}#run-retry",
         ),
+    ),
+    "S30": Row(
+        "06",
+        "A retry pays twice; a key, a recorded state, the gates and a person's review prevent it.",
+        (
+            "test_lesson_06.py::test_a_lost_answer_and_one_more_try_pay_twice",
+            "test_lesson_06.py::test_of_the_repairs_only_the_key_prevents_the_second_payment",
+            "test_lesson_06.py::"
+            "test_a_proposal_waits_for_a_person_and_outlives_the_program_that_made_it",
+        ),
+        (
+            f"{CANCEL}#naive",
+            f"{CANCEL}#naive-broken",
+            f"{CANCEL}#predict-fix",
+            f"{CANCEL}#run-fix",
+            f"{CANCEL}#ledger",
+        ),
+    ),
+    "S31": Row(
+        "06",
+        "What can't be undone is never done from a fragment, however whole the fragment looks.",
+        (
+            "test_lesson_06.py::test_no_fragment_can_be_committed_whatever_it_looks_like",
+            "test_lesson_06.py::test_the_fragment_of_the_lesson_does_parse",
+        ),
+        (f"{CANCEL}#fragment",),
     ),
     "S32": Row(
         "01",
@@ -815,8 +1029,14 @@ ROWS: dict[str, Row] = {
 
 #: Lessons that are still to be written -> their rows. A row moves from here to `ROWS`.
 LATER: dict[str, tuple[str, ...]] = {
-    "06": ("B7", "B8", "B9", "B10", "B17", "S30", "S31"),
-    "07": ("C10", "C11", "C12", "C13", "C14", "S11", "S22"),
-    "08": ("C4", "C5", "C6", "C15", "C16", "C18", "C19"),
+    "08": (
+        "C4",
+        "C5",
+        "C6",
+        "C15",
+        "C16",
+        "C18",
+        "C19",
+    ),
     "10": ("C17",),
 }

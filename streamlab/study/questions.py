@@ -21,12 +21,23 @@ from streamlab.study import (
     lesson_03,
     lesson_04,
     lesson_05,
+    lesson_06,
+    lesson_07,
 )
 from streamlab.study.tasks import UNANSWERED, Case, Exercise, Question
 
 __all__ = ["EXERCISES", "GUESSES", "QUESTIONS", "check", "exercise", "question"]
 
-LESSONS = (lesson_00, lesson_01, lesson_02, lesson_03, lesson_04, lesson_05)
+LESSONS = (
+    lesson_00,
+    lesson_01,
+    lesson_02,
+    lesson_03,
+    lesson_04,
+    lesson_05,
+    lesson_06,
+    lesson_07,
+)
 
 QUESTIONS: dict[str, Question] = {each.id: each for lesson in LESSONS for each in lesson.QUESTIONS}
 EXERCISES: dict[str, Exercise] = {each.id: each for lesson in LESSONS for each in lesson.EXERCISES}
