@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -59,6 +60,12 @@ def find_chromium() -> str | None:
     return chosen or next(found, None) or next(on_path, None)
 
 
+def free_port() -> int:
+    """A port that nobody uses: two servers that start at once both take 8888 for free."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Run a browser without a window."""
@@ -93,6 +100,7 @@ class Lab:
             "IPYTHONDIR": "ipython",
         }
         environment = {name: str(self.home / place) for name, place in places.items()}
+        environment["JUPYTER_PORT"] = str(free_port())
         with (self.home / "log").open("w") as log:
             self.server = subprocess.Popen(
                 [sys.executable, "-c", START, str(self.folder), *OPTIONS],

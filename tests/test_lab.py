@@ -19,7 +19,7 @@ import pytest
 from streamlab import lab as lab_command
 from streamlab.errors import UsageError
 from tests import conftest
-from tests.lab import Lab
+from tests.lab import Lab, free_port
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -160,6 +160,7 @@ def test_the_last_line_is_the_address_that_opens_the_lesson(
     names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
     environment = {**os.environ, **{name: str(tmp_path / name) for name in names}}
     environment.pop("JUPYTER_TOKEN", None)
+    environment["JUPYTER_PORT"] = str(free_port())
     command = [sys.executable, "-c", code, str(tmp_path / "a lesson.ipynb"), *given]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True

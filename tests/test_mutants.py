@@ -131,9 +131,7 @@ def test_a_mistake_makes_a_test_and_a_lesson_fail(mutant: Mutant, copy: Path) ->
 def test_without_a_mistake_the_copy_passes(copy: Path) -> None:
     """Else the failures above would prove nothing."""
     files = sorted({f"tests/{mutant.test}" for mutant in MUTANTS.values()})
-    lessons = sorted({mutant.lesson for mutant in MUTANTS.values()})
     tested = run(copy, *files)
     assert tested.returncode == 0, tested.stdout + tested.stderr
-    for lesson in lessons:
-        taught = nbval(copy, lesson)
-        assert taught.returncode == 0, taught.stdout + taught.stderr
+    taught = nbval(copy, "04-two-buffers")  # that all lessons pass is test_notebooks.py's
+    assert taught.returncode == 0, taught.stdout + taught.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,8 +86,11 @@ def show(notebook: Notebook, id: str) -> None:
     notebook.page.evaluate("i => jupyterapp.shell.currentWidget.content.scrollToItem(i)", place)
 
 
-@pytest.mark.parametrize("theme", ["Light", "Dark"])
-@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
+#: Each lesson in one theme, in turn: what differs by theme is the views', and they have tests.
+THEMES = [*zip(notebooks(), cycle(["Light", "Dark"]), strict=False)]
+
+
+@pytest.mark.parametrize(("path", "theme"), THEMES, ids=lambda value: getattr(value, "stem", value))
 def test_a_lesson_runs_from_top_to_bottom(
     lab: Lab, browser: Browser, path: Path, theme: str, tmp_path: Path
 ) -> None:
