@@ -89,6 +89,7 @@ def test_the_screen_grows_by_key_while_what_is_kept_stays(
         expect(screen).to_contain_text(text)
         expect(kept.locator(".message")).to_have_count(1)
     view.get_by_role("button", name="undo").click()
+    expect(view).to_contain_text("is taken back")  # Python has answered: it sets the step, too
     view.click(position={"x": 5, "y": 5})
     notebook.page.keyboard.press("End")
     expect(view).to_contain_text("step 12 of 12")
