@@ -11,33 +11,19 @@ from playwright.sync_api import expect
 
 from streamlab.study.exercise_05 import SEQUENCES
 from streamlab.study.questions import question
+from tests.cells import run, shown
 from tests.lab import PATIENCE, Lab, Notebook
 from tests.refresh_notebooks import NOTEBOOKS, kernel_environment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Locator
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=PATIENCE * 1000)
 
 LESSON = "05-the-attempt.ipynb"
-#: The place of a cell, by its id.
-PLACE = """
-id => jupyterapp.shell.currentWidget.content.widgets.findIndex(cell => cell.model.id === id)
-"""
-SCROLL = "place => jupyterapp.shell.currentWidget.content.scrollToItem(place)"
-#: Run the cell at a place, and show it.
-RUN = """
-async place => {
-  const notebook = jupyterapp.shell.currentWidget.content;
-  notebook.activeCellIndex = place;
-  notebook.deselectAll();
-  await notebook.scrollToItem(place);
-  await jupyterapp.commands.execute('notebook:run-cell');
-}
-"""
 #: Write the learner's answer in place of the stub's, or of another answer.
 ANSWER = r"""
 line => {
@@ -65,22 +51,6 @@ def opened(lab: Lab, browser: Browser, theme: str = "Light") -> Iterator[Noteboo
             yield notebook
         finally:
             notebook.page.evaluate("jupyterapp.shell.currentWidget.sessionContext.shutdown()")
-
-
-def shown(notebook: Notebook, id: str) -> Locator:
-    """What a cell has put out, in view."""
-    place = notebook.page.evaluate(PLACE, id)
-    notebook.page.evaluate(SCROLL, place)
-    cell = notebook.page.locator(f'.jp-Cell[data-windowed-list-index="{place}"]')
-    return cell.locator(".jp-OutputArea")
-
-
-def run(notebook: Notebook, *ids: str) -> Locator:
-    """Run some cells, one after the other; what the last one put out."""
-    for id in ids:
-        notebook.page.evaluate(RUN, notebook.page.evaluate(PLACE, id))
-        notebook.wait_until_idle()
-    return shown(notebook, ids[-1])
 
 
 def test_three_guesses_in_one_cell_are_kept_apart_and_told_together(
