@@ -25,10 +25,10 @@ from streamlab.errors import UsageError, WireError
 
 __all__ = ["COMMANDS", "complain", "main", "make_parser", "report_bug"]
 
-STATUS = "exit status: 0 fine, 1 a finding, 2 bad usage or an unreadable file"
+#: The wire formats, for a `--help` that imports nothing (`wire/reader.py` has their readers).
+FORMATS = ("claude", "openai-chat", "openai-responses", "gemini")
 
-#: The wire formats that can be read today (`wire/reader.py` has their readers).
-FORMATS = ("claude",)
+STATUS = "exit status: 0 fine, 1 a finding, 2 bad usage or an unreadable file"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamlab.consumer.turn import Segment, Turn
-from streamlab.wire.claude import MAX_OPEN, STOP_REASON, recognises
+from streamlab.wire.claude import MAX_OPEN, STOP_REASON, ClaudeReader
 from streamlab.wire.events import (
     STOP_REASONS,
     Attached,
@@ -23,6 +23,7 @@ from streamlab.wire.events import (
     StopReported,
     TextDelta,
     ThinkingDelta,
+    Tokens,
     Unknown,
     UsageReported,
 )
@@ -423,7 +424,7 @@ def test_usage_is_cumulative_and_a_null_overwrites_nothing() -> None:
     ]
     usage = {"input_tokens": 10, "output_tokens": 7, "cache_read_input_tokens": 500}
     assert turn_of(payloads).facts.usage == usage
-    assert UsageReported(first) in events(payloads)
+    assert UsageReported(first, Tokens(10, 1)) in events(payloads)
 
 
 @pytest.mark.parametrize("usage", [None, {}, [], "7", 7], ids=repr)
@@ -737,7 +738,7 @@ def test_a_line_without_a_type_is_unknown_and_not_taken_for_a_delta() -> None:
 def test_only_what_no_other_format_has_is_recognised(
     event: str, payload: JSON, is_claude: bool
 ) -> None:
-    assert recognises(event, payload) == is_claude
+    assert ClaudeReader.recognises(event, payload) == is_claude
 
 
 def test_deltas_of_each_kind_keep_their_type() -> None:

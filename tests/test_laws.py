@@ -22,6 +22,7 @@ from streamlab.consumer.turn import EMPTY, fold, reduce
 from streamlab.errors import WireError
 from streamlab.streams.recording import Chunk, Recording, open_recording
 from streamlab.wire.claude import ClaudeReader
+from streamlab.wire.dialect import Dialect
 from streamlab.wire.events import ENDINGS, Event
 from streamlab.wire.reader import Bounds
 from streamlab.wire.sse import Frame, SSEDecoder
@@ -254,16 +255,16 @@ def both_ways(frames: list[Frame], named: bool) -> int:
     """Read by the reader's own choice, and by the general way alone; return how often it chose."""
     fast, general = ClaudeReader(named), ClaudeReader(named)
     taken = 0
-    slow, calls = fast._read_any, [0]
+    slow, calls = fast.payload, [0]
 
-    def counting(frame: Frame) -> tuple[Event, ...]:
+    def counting(payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         calls[0] += 1
-        return slow(frame)
+        return slow(payload, frame)
 
-    fast._read_any = counting  # type: ignore[method-assign]
+    fast.payload = counting  # type: ignore[method-assign]
     for frame in frames:
         before = calls[0]
-        assert fast.read(frame) == general._read_any(frame)
+        assert fast.read(frame) == Dialect.read(general, frame)
         taken += calls[0] == before
     assert fast.unfinished() == general.unfinished()
     assert (fast.completed, fast.started) == (general.completed, general.started)

@@ -13,7 +13,6 @@ from streamlab.analysis.metrics import (
     PHASE_FORMULAS,
     Metrics,
     Phase,
-    count_of,
     goodput,
 )
 
@@ -26,16 +25,6 @@ def test_every_metric_says_which_formula_it_follows(
 ) -> None:
     assert list(formulas) == list(values.__struct_fields__)
     assert all(formulas.values())
-
-
-@pytest.mark.parametrize(
-    ("value", "count"),
-    [(12, 12), (0, 0), (-1, None), (True, None), (1.5, None), ("12", None), (None, None)],
-    ids=repr,
-)
-def test_a_token_count_is_a_whole_number_or_unknown(value: object, count: int | None) -> None:
-    assert count_of({"output_tokens": value}, "output_tokens") == count
-    assert count_of({}, "output_tokens") is None
 
 
 class Judged(NamedTuple):

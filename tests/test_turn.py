@@ -16,12 +16,14 @@ from streamlab.wire.events import (
     Ambiguous,
     Attached,
     BoundExceeded,
+    Identified,
     InputDelta,
     KeepAlive,
     MessageCompleted,
     MessageStarted,
     Problem,
     ProviderError,
+    Restated,
     SegmentStarted,
     SegmentStopped,
     SignatureDelta,
@@ -29,6 +31,7 @@ from streamlab.wire.events import (
     StreamEnded,
     TextDelta,
     ThinkingDelta,
+    Tokens,
     Unknown,
     UsageReported,
 )
@@ -194,6 +197,8 @@ NOTHING_NEW: dict[type, e.Event] = {
     InputDelta: InputDelta("7", "nowhere"),
     SignatureDelta: SignatureDelta("7", "nowhere"),
     Attached: Attached("7", "nowhere", 1),
+    Identified: Identified("7", "nowhere"),
+    Restated: Restated("0", "a"),
     SegmentStopped: SegmentStopped("7", 9),
     StopReported: StopReported("end_turn", "e", 5),
     UsageReported: UsageReported({"input_tokens": None}),
@@ -210,6 +215,8 @@ SOMETHING_NEW: dict[type, e.Event] = {
     InputDelta: InputDelta("0", "b"),
     SignatureDelta: SignatureDelta("0", "b"),
     Attached: Attached("0", "citation", 1),
+    Identified: Identified("0", "late"),
+    Restated: Restated("0", "b"),
     SegmentStopped: SegmentStopped("0", 9),
     StopReported: StopReported("max_tokens", "m", 5),
     UsageReported: UsageReported({"input_tokens": 0}),
@@ -220,6 +227,37 @@ SOMETHING_NEW: dict[type, e.Event] = {
     Ambiguous: Ambiguous("whose?", 9),
     BoundExceeded: BoundExceeded("bytes", 1, 2, 9),
 }
+
+
+def test_a_name_that_comes_late_takes_nothing_away() -> None:
+    opened = [SegmentStarted("0", "tool_call", 1, call_id="c"), Identified("0", name="pay")]
+    turn = fold([*opened, Identified("0"), Identified("0", call_id="d")])
+    assert (turn.calls[0].start.name, turn.calls[0].start.call_id) == ("pay", "d")
+
+
+def test_what_is_restated_takes_the_place_of_the_fragments() -> None:
+    events = [CALL, InputDelta("2", '{"a": 1'), Restated("2", '{"a": 2}'), SegmentStopped("2", 3)]
+    segment = fold(events).segments[0]
+    assert (segment.text, segment.input) == ('{"a": 2}', {"a": 2})
+
+
+def test_free_text_is_an_input_as_it_came() -> None:
+    start = SegmentStarted("0", "tool_call", 1, name="patch", form="text")
+    segment = fold([start, InputDelta("0", "{*** not"), SegmentStopped("0", 2)]).segments[0]
+    assert (segment.status, segment.input) == ("ready", "{*** not")
+
+
+def test_another_choice_is_kept_and_is_neither_text_nor_call_of_this_answer() -> None:
+    other = [SegmentStarted("1.0", "text", 1, choice=1), TextDelta("1.0", "other")]
+    call = [SegmentStarted("1.1", "tool_call", 1, name="pay", choice=1)]
+    turn = fold([SegmentStarted("0", "text", 1), TextDelta("0", "first"), *other, *call])
+    assert (turn.text, turn.calls, len(turn.segments)) == ("first", (), 3)
+
+
+def test_token_counts_replace_each_other_field_by_field() -> None:
+    counts = [Tokens(10, 1), Tokens(output=7), Tokens(thinking=3)]
+    turn = fold([UsageReported({}, tokens) for tokens in counts])
+    assert turn.facts.tokens == Tokens(10, 7, 3)
 
 
 def test_every_event_type_is_probed() -> None:

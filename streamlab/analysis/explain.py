@@ -139,6 +139,8 @@ def _input(step: Step, event: e.InputDelta) -> str:
 TELLS: dict[type, Callable[[Step, Any], str]] = {
     e.MessageStarted: lambda s, v: "The answer has an id and a model; nothing more is promised",
     e.SegmentStarted: _started,
+    e.Identified: lambda s, v: f"Block {v.segment} is now known as {v.name or v.call_id}",
+    e.Restated: lambda s, v: f"The whole of block {v.segment}, by authority over its fragments",
     e.SegmentStopped: _stopped,
     e.TextDelta: _delta("text"),
     e.ThinkingDelta: _delta("thinking"),

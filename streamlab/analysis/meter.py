@@ -10,9 +10,8 @@ gaps; first, last, longest and the stalls always are.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from math import fsum
-from typing import Any
 
 from streamlab.analysis.metrics import (
     HELD_PART,
@@ -25,7 +24,6 @@ from streamlab.analysis.metrics import (
     Phase,
     Spread,
     Stalls,
-    count_of,
 )
 from streamlab.wire.events import (
     Attached,
@@ -36,6 +34,7 @@ from streamlab.wire.events import (
     SegmentStopped,
     TextDelta,
     ThinkingDelta,
+    Tokens,
     UsageReported,
 )
 from streamlab.wire.reader import Read
@@ -53,7 +52,7 @@ PHASE_OF = {TextDelta: "text", ThinkingDelta: "thinking", InputDelta: "tool"}
 
 PHASES = ("thinking", "text", "tool")
 
-NO_USAGE: Mapping[str, Any] = {}
+NO_TOKENS = Tokens()
 
 
 class Meter:
@@ -74,7 +73,7 @@ class Meter:
         self._bursts = _Bursts()
         self._idle = self._wait = 0.0
         self._completed: float | None = None
-        self._usage = NO_USAGE  # what came after all content; earlier ones are a guess
+        self._tokens = NO_TOKENS  # what came after all content; earlier ones are a guess
         self._others: set[str] = set()  # open segments of another kind: all they hold is content
 
     def feed(self, t: float | None, reads: Iterable[Read]) -> None:
@@ -110,7 +109,7 @@ class Meter:
         elif isinstance(event, SegmentStopped):
             self._others.discard(event.segment)
         elif isinstance(event, UsageReported):
-            self._usage = event.usage
+            self._tokens = event.tokens
         elif isinstance(event, MessageCompleted) and self._completed is None:
             self._completed = t
 
@@ -124,7 +123,7 @@ class Meter:
         if series is None:
             series = self._phases[phase] = _Series()
         series.add(t, gap if phase == self._phase else None)
-        self._phase, self._usage = phase, NO_USAGE
+        self._phase, self._tokens = phase, NO_TOKENS
 
     def metrics(self, complete: bool) -> Metrics | None:
         """The timings of a stream that is over; None where it has no times."""
@@ -134,7 +133,7 @@ class Meter:
         settled = self._completed if complete else None
         e2e = whole.last if whole.events else None
         last_wait = (self.now if settled is None else settled) - (e2e or 0.0)
-        tokens = count_of(self._usage, "output_tokens")
+        tokens = self._tokens.output
         return Metrics(
             ttfc_s=whole.first if whole.events else None,
             ttft_s=first("text"),
@@ -160,10 +159,7 @@ class Meter:
 
     def _phase_metrics(self, name: str) -> Phase:
         series = self._phases[name]
-        tokens = None
-        if name == "thinking":
-            details = self._usage.get("output_tokens_details")
-            tokens = count_of(details, "thinking_tokens") if isinstance(details, dict) else None
+        tokens = self._tokens.thinking if name == "thinking" else None
         return Phase(
             series.events,
             series.first,

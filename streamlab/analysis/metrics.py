@@ -11,7 +11,7 @@ This file holds what the numbers mean. Read next: `meter.py`, which takes them a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -23,7 +23,6 @@ __all__ = [
     "Phase",
     "Spread",
     "Stalls",
-    "count_of",
     "goodput",
 ]
 
@@ -128,13 +127,6 @@ class Metrics(msgspec.Struct, frozen=True):
     longest_wait_s: float
     content_events: int
     phases: dict[str, Phase]
-
-
-def count_of(usage: Mapping[str, Any], name: str) -> int | None:
-    """A token count out of a provider's usage; None where it is none."""
-    value = usage.get(name)
-    fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-    return value if fits else None
 
 
 class Judged(Protocol):

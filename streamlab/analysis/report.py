@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from streamlab.analysis.judge import Outcome
-from streamlab.analysis.metrics import Metrics, count_of
+from streamlab.analysis.metrics import Metrics
 from streamlab.consumer.turn import Segment
 from streamlab.wire.events import Problem
 
@@ -39,7 +39,7 @@ def report(outcome: Outcome, file: str) -> dict[str, Any]:
         "stop_reason": facts.stop_reason,
         "raw_stop_reason": facts.raw_stop_reason,
         "segments": [_segment(segment) for segment in outcome.turn.segments],
-        "usage": {name: count_of(facts.usage, name) for name in ("input_tokens", "output_tokens")},
+        "usage": {"input_tokens": facts.tokens.input, "output_tokens": facts.tokens.output},
         "usage_raw": facts.usage,
         "verdicts": [{"gate": v.gate, "passed": v.passed, "saw": v.saw} for v in outcome.verdicts],
         "proposals": [

@@ -64,7 +64,9 @@ def bars(trace: Trace) -> list[Bar]:
             bar = found.get(getattr(event, "segment", ""))
             if bar is None or bar.last is not None:
                 continue
-            if isinstance(event, e.SegmentStopped):
+            if isinstance(event, e.Identified):
+                bar.name = event.name or bar.name
+            elif isinstance(event, e.SegmentStopped):
                 segment = step.turn.find(event.segment)
                 bar.last, bar.error = step.n, segment is not None and bool(segment.error)
             elif isinstance(event, DELTAS):

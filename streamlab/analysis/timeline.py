@@ -144,6 +144,8 @@ class Timeline:
             self._start(event, start, stop)  # type: ignore[arg-type]
         elif (span := self.spans.get(getattr(event, "segment", ""))) is not None:
             span.last = stop
+            if kind is e.Identified:
+                span.name = event.name or span.name  # type: ignore[union-attr]
             span.stopped = span.stopped or kind is e.SegmentStopped
         elif (tell := MARKS.get(kind)) is not None:
             if len(self.marks) < MAX_MARKS:

@@ -112,6 +112,10 @@ def _ops(step: Step) -> list[list[Any]]:
             ops.append(["start", event.segment, event.kind, label, call_id, event.server])
         elif isinstance(event, (e.TextDelta, e.ThinkingDelta, e.InputDelta)):
             ops.append(["append", event.segment, event.text])
+        elif isinstance(event, e.Identified):
+            ops.append(["identify", event.segment, event.name, event.call_id])
+        elif isinstance(event, e.Restated):
+            ops.append(["restate", event.segment, event.text])
         elif isinstance(event, e.SegmentStopped):
             segment = step.turn.find(event.segment)
             if segment is not None:

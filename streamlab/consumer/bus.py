@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator
 from io import StringIO
 
 from streamlab.consumer.screen import BubbleOf, CaughtUp, Screen, by_turn, fold_screen, show
-from streamlab.consumer.turn_events import BusEvent, SegmentGrew
+from streamlab.consumer.turn_events import BusEvent, SegmentGrew, SegmentRestated
 
 __all__ = ["MOST_WAITING", "Bus"]
 
@@ -58,6 +58,8 @@ class Bus:
                 return
             text = self._growing[key] = StringIO(newline="")
             text.write(event.text)
+        elif isinstance(event, SegmentRestated):  # what grows from here on comes after it
+            self._growing.pop((event.attempt, event.segment), None)
         if len(self._waiting) >= self._limit:
             self._catch_up()
         self._waiting.append((event, text))
@@ -85,7 +87,9 @@ class Bus:
         event, text = self._waiting.popleft()
         if text is None or not isinstance(event, SegmentGrew):
             return event
-        del self._growing[event.attempt, event.segment]
+        key = (event.attempt, event.segment)
+        if self._growing.get(key) is text:
+            del self._growing[key]
         return SegmentGrew(event.turn, event.attempt, event.segment, text.getvalue())
 
     def _catch_up(self) -> None:

@@ -34,7 +34,7 @@ class Proposal(msgspec.Struct, frozen=True):
 
     call_id: str
     tool: str
-    input: dict[str, Any]
+    input: Any  #: an object; a text for a tool whose input is free text
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -114,7 +114,8 @@ def _parse(turn: Turn, policy: Policy) -> Found:
             return f"the input of {call.start.name}: {why}", FAILED
         if not call.start.name:
             return "a call without a tool's name", FAILED
-    return "each input is one whole JSON object", PASSED
+    free = ", or free text" if any(call.start.form == "text" for call in turn.calls) else ""
+    return f"each input is one whole JSON object{free}", PASSED
 
 
 def _schema(turn: Turn, policy: Policy) -> Found:

@@ -25,18 +25,21 @@ from streamlab.wire.events import (
     Attached,
     BoundExceeded,
     Event,
+    Identified,
     InputDelta,
     Kind,
     MessageCompleted,
     MessageStarted,
     Problem,
     ProviderError,
+    Restated,
     SegmentStarted,
     SegmentStopped,
     SignatureDelta,
     StopReported,
     TextDelta,
     ThinkingDelta,
+    Tokens,
     Unknown,
     UsageReported,
 )
@@ -77,7 +80,7 @@ class Segment(msgspec.Struct, frozen=True, eq=False):
     content: Chain = None
     status: Literal["streaming", "ready", "error"] = "streaming"
     more: Chain = None  #: (name, value) of what was attached; of a signature (None, text)
-    input: Any = None  #: of a tool call: parsed at its end, else None
+    input: Any = None  #: of a tool call: parsed at its end (or a text, where that is its form)
     error: str = ""  #: why the input does not parse
 
     @property
@@ -132,7 +135,8 @@ class Facts(msgspec.Struct, frozen=True):
     raw_stop_reason: str | None = None
     stop_sequence: str | None = None
     stop_details: Any = None
-    usage: dict[str, Any] = {}
+    usage: dict[str, Any] = {}  #: as the vendor words it
+    tokens: Tokens = Tokens()
     completed: bool = False
     error: str = ""  #: the provider's own, as "type: message"
     problems: tuple[Problem, ...] = ()
@@ -174,13 +178,14 @@ class Turn(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def text(self) -> str:
-        """All visible text, joined."""
-        return "".join(s.text for s in self.segments if s.kind == "text")
+        """All visible text of the first choice, joined."""
+        return "".join(s.text for s in self.segments if s.kind == "text" and not s.start.choice)
 
     @property
     def calls(self) -> tuple[Segment, ...]:
-        """The tool calls that the client would run; the provider runs the others itself."""
-        return tuple(s for s in self.segments if s.kind == "tool_call" and not s.start.server)
+        """The first choice's tool calls that the client would run, not the provider itself."""
+        calls = (s for s in self.segments if s.kind == "tool_call" and not s.start.server)
+        return tuple(call for call in calls if not call.start.choice)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -246,6 +251,26 @@ def _start(turn: Turn, event: SegmentStarted) -> Turn:
     return Turn((*turn.open, segment), turn.closed, turn.facts, turn.started + 1)
 
 
+def _identify(turn: Turn, event: Identified) -> Turn:
+    old = _find(turn, event.segment)
+    if old is None:
+        return turn
+    known = {"name": event.name, "call_id": event.call_id}
+    start = msgspec.structs.replace(old.start, **{key: word for key, word in known.items() if word})
+    if start == old.start:
+        return turn
+    new = msgspec.structs.replace(old, start=start)
+    return Turn(_swapped(turn.open, old, new), turn.closed, turn.facts, turn.started)
+
+
+def _restate(turn: Turn, event: Restated) -> Turn:
+    old = _find(turn, event.segment)
+    if old is None or old.text == event.text:
+        return turn
+    new = msgspec.structs.replace(old, content=(None, event.text))
+    return Turn(_swapped(turn.open, old, new), turn.closed, turn.facts, turn.started)
+
+
 def _stop(turn: Turn, event: SegmentStopped) -> Turn:
     segment = _find(turn, event.segment)
     if segment is None:
@@ -264,6 +289,8 @@ def _finished(segment: Segment) -> Segment:
     if segment.kind != "tool_call":
         return msgspec.structs.replace(segment, status="ready")
     text = segment.text
+    if segment.start.form == "text":
+        return msgspec.structs.replace(segment, status="ready", input=text)
     try:
         value = parse_input(text) if text.strip() else {}
     except NotJSON as why:
@@ -310,7 +337,9 @@ def _usage(turn: Turn, event: UsageReported) -> Turn:
     usage = {**turn.facts.usage, **given}
     if len(usage) > MAX_USAGE:
         usage = dict(islice(usage.items(), MAX_USAGE))
-    return _know(turn, usage=usage)
+    fresh = {name: n for name, n in msgspec.structs.asdict(event.tokens).items() if n is not None}
+    tokens = msgspec.structs.replace(turn.facts.tokens, **fresh)
+    return _know(turn, usage=usage, tokens=tokens)
 
 
 def _complete(turn: Turn, event: MessageCompleted) -> Turn:
@@ -368,6 +397,8 @@ CHANGES: dict[type, Callable[[Turn, Any], Turn]] = {
     ThinkingDelta: _append,
     InputDelta: _append,
     SegmentStarted: _start,
+    Identified: _identify,
+    Restated: _restate,
     SegmentStopped: _stop,
     SignatureDelta: _attach,
     Attached: _attach,

@@ -26,7 +26,9 @@ __all__ = [
     "RoundEnded",
     "RoundStarted",
     "SegmentGrew",
+    "SegmentNamed",
     "SegmentOpened",
+    "SegmentRestated",
     "SegmentStopped",
     "Status",
     "ToolProposed",
@@ -101,8 +103,26 @@ class SegmentOpened(msgspec.Struct, frozen=True, tag=True):
     server: bool = False  #: the provider runs the tool itself: nothing is decided here
 
 
+class SegmentNamed(msgspec.Struct, frozen=True, tag=True):
+    """A tool call's name came after its start."""
+
+    turn: str
+    attempt: str
+    segment: str
+    tool: str
+
+
 class SegmentGrew(msgspec.Struct, frozen=True, tag=True):
     """A part has more text: that of one delta, or of many for a reader that was slow."""
+
+    turn: str
+    attempt: str
+    segment: str
+    text: str
+
+
+class SegmentRestated(msgspec.Struct, frozen=True, tag=True):
+    """The whole text of a part, by an authority; it takes the place of what had come."""
 
     turn: str
     attempt: str
@@ -168,7 +188,9 @@ class TurnEnded(msgspec.Struct, frozen=True, tag=True):
 BusEvent = (
     RoundStarted
     | SegmentOpened
+    | SegmentNamed
     | SegmentGrew
+    | SegmentRestated
     | SegmentStopped
     | ToolRunning
     | ToolResolved
@@ -184,12 +206,23 @@ BusEvent = (
 def told(turn: str, consumer: Consumer, reads: list[Read]) -> list[BusEvent]:
     """What a read has changed on a screen."""
     found = [(TELL.get(type(event)), event) for _, events in reads for event in events]
-    return [tell(turn, consumer, event) for tell, event in found if tell is not None]
+    said = [tell(turn, consumer, event) for tell, event in found if tell is not None]
+    return [event for event in said if event is not None]
 
 
 def _open(turn: str, consumer: Consumer, event: wire.SegmentStarted) -> BusEvent:
     attempt = consumer.attempt.id
     return SegmentOpened(turn, attempt, event.segment, event.kind, event.name, event.server)
+
+
+def _name(turn: str, consumer: Consumer, event: wire.Identified) -> BusEvent | None:
+    if not event.name:
+        return None  # an id alone changes nothing that is seen
+    return SegmentNamed(turn, consumer.attempt.id, event.segment, event.name)
+
+
+def _restate(turn: str, consumer: Consumer, event: wire.Restated) -> BusEvent:
+    return SegmentRestated(turn, consumer.attempt.id, event.segment, event.text)
 
 
 def _grow(turn: str, consumer: Consumer, event: Any) -> BusEvent:
@@ -203,8 +236,10 @@ def _stop(turn: str, consumer: Consumer, event: wire.SegmentStopped) -> BusEvent
 
 
 #: Event of a stream -> what the bus says of it.
-TELL: dict[type, Callable[[str, Consumer, Any], BusEvent]] = {
+TELL: dict[type, Callable[[str, Consumer, Any], BusEvent | None]] = {
     wire.SegmentStarted: _open,
+    wire.Identified: _name,
+    wire.Restated: _restate,
     wire.TextDelta: _grow,
     wire.ThinkingDelta: _grow,
     wire.InputDelta: _grow,

@@ -24,9 +24,10 @@ from typing import IO, Any, NamedTuple, TypeVar
 import msgspec
 
 from streamlab.errors import UsageError, WireError
-from streamlab.wire.events import ENDINGS, WIRES
+from streamlab.wire.events import ENDINGS
 from streamlab.wire.jsonl import JSONLinesDecoder, is_json_lines
 from streamlab.wire.payload import NotJSON, parse
+from streamlab.wire.reader import WIRES
 from streamlab.wire.sse import SSEDecoder
 
 __all__ = ["WIRES", "Chunk", "Recording", "RecordingFile", "open_recording", "read", "write"]

@@ -25,6 +25,16 @@ export function indexTrace(trace) {
   };
 }
 
+/** Add to a segment's text; what is said `anew` takes the place of all that was there. */
+function grow(k, part, text, anew) {
+  if (!part) return;
+  const end = part.length.at(-1) ?? 0;
+  part.pieces.push(text);
+  part.at.push(k);
+  part.begin.push(anew ? end : part.begin.at(-1) ?? 0);
+  part.length.push(end + text.length);
+}
+
 /** Segments over all steps: the whole text once, and how much of it was there after each step. */
 function partsOf(steps) {
   const parts = new Map();
@@ -34,15 +44,17 @@ function partsOf(steps) {
       parts.set(id, {
         id, kind, name: name ?? "", callId: callId ?? "", server: Boolean(server),
         from: k, to: steps.length, stop: null, status: "streaming", input: null,
-        pieces: [], at: [], length: [], notes: [],
+        pieces: [], at: [], begin: [], length: [], notes: [], known: [],
       });
     },
+    identify(k, id, name, callId) {
+      parts.get(id)?.known.push({ at: k, ...(name && { name }), ...(callId && { callId }) });
+    },
     append(k, id, text) {
-      const part = parts.get(id);
-      if (!part) return;
-      part.pieces.push(text);
-      part.at.push(k);
-      part.length.push((part.length.at(-1) ?? 0) + text.length);
+      grow(k, parts.get(id), text, false);
+    },
+    restate(k, id, text) {
+      grow(k, parts.get(id), text, true);
     },
     stop(k, id, status, input) {
       const part = parts.get(id);
@@ -131,14 +143,15 @@ export function viewAt(index, k) {
 /** A segment at step k; the text from `old` on is what this very step brought. */
 function partAt(part, k) {
   const i = lastUpTo(part.at, k);
-  const end = i < 0 ? 0 : part.length[i];
+  const end = i < 0 ? 0 : part.length[i], begin = i < 0 ? 0 : part.begin[i];
   let first = i; // one frame may carry several fragments
   while (first >= 0 && part.at[first] === k) first -= 1;
   const stopped = part.stop !== null && part.stop <= k;
   return {
     ...part,
-    text: part.text.slice(0, end),
-    old: first < 0 ? 0 : part.length[first],
+    ...Object.assign({}, ...part.known.filter((known) => known.at <= k)),
+    text: part.text.slice(begin, end),
+    old: first < 0 ? 0 : Math.max(0, part.length[first] - begin),
     last: stopped ? part.stop : i < 0 ? part.from : part.at[i], // the step that changed it last
     status: stopped ? part.status : "streaming",
     input: stopped ? part.input : null,

@@ -15,7 +15,7 @@ person sees may be partial, and the attempt (`consumer/attempt.py`) decides what
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -30,6 +30,7 @@ from .claude_blocks import (
     decode_delta,
     initial,
 )
+from .dialect import MAX_SAID, Dialect, count, is_index, word
 from .events import (
     Ambiguous,
     Attached,
@@ -41,18 +42,15 @@ from .events import (
     Problem,
     SegmentStarted,
     SegmentStopped,
-    Severity,
     StopReported,
+    Tokens,
     Unknown,
     UsageReported,
 )
-from .payload import NotJSON, error_in, is_utf8, key_twice, parse, same_json
+from .payload import key_twice, same_json
 from .sse import Frame
 
-__all__ = ["ClaudeReader", "recognises"]
-
-#: Characters of a stranger's words that a message repeats.
-MAX_SAID = 300
+__all__ = ["ClaudeReader"]
 
 STOP_REASON = {
     "end_turn": "end_turn",
@@ -70,29 +68,29 @@ STOP_REASON = {
 MAX_OPEN = 256
 
 
-def recognises(event: str, payload: dict[str, Any]) -> bool:
-    """Whether a frame can only be this wire format's."""
-    name = payload.get("type", event)
-    if name == "error":
-        return event == "error" and isinstance(payload.get("error"), dict)
-    return isinstance(name, str) and name != "ping" and name in ClaudeReader.EVENTS
-
-
-class ClaudeReader:
+class ClaudeReader(Dialect):
     """Read one answer. `read` takes its frames in order, and says what each one states."""
 
+    wire = "claude"
+    marker = "message_stop"
+
     def __init__(self, named: bool = True) -> None:
-        self.named = named  #: whether frames can have an event name (one-event-a-line files can't)
+        super().__init__(named)
         self.started = False
-        self.completed = False
         self._open: dict[int, Block] = {}
         self._used: set[int] = set()
         self._blocks = 0  # how many have started
         self._calls: set[str] = set()  # ids of tool calls
         self._stop_reason: str | None = None
         self._stopped = False  # message_stop came, rightly or not
-        self._second = False  # a second answer began: it is not this one's
-        self._said: set[str] = set()  # habits are reported once a stream, faults every time
+
+    @classmethod
+    def recognises(cls, event: str, payload: dict[str, Any]) -> bool:
+        """Whether an event name and its payload can only be this wire format's."""
+        name = payload.get("type", event)
+        if name == "error":
+            return event == "error" and isinstance(payload.get("error"), dict)
+        return isinstance(name, str) and name != "ping" and name in cls.EVENTS
 
     def read(self, frame: Frame) -> tuple[Event, ...]:
         """The events that one frame states; most often one."""
@@ -100,11 +98,11 @@ class ClaudeReader:
             try:
                 delta = decode_delta(frame.data)
             except (msgspec.MsgspecError, RecursionError):
-                return self._read_any(frame)
+                return super().read(frame)
             block = self._open.get(delta.index)
             if block is not None and type(delta.delta) is block.hot and self._stop_reason is None:
                 return (block.make(block.segment, delta.delta.text),)
-        return self._read_any(frame)
+        return super().read(frame)
 
     def unfinished(self) -> str:
         """What is missing for the answer to be complete, in words; "" when its marker came."""
@@ -117,47 +115,17 @@ class ClaudeReader:
             missing.append("a stop reason")
         return missing
 
-    # ------------------------------------------------------------------ any frame
+    # ------------------------------------------------------------------ any payload
 
-    def _read_any(self, frame: Frame) -> tuple[Event, ...]:
-        if self._second:
-            return ()
-        try:
-            payload = parse(frame.data)
-        except NotJSON as why:
-            return self._not_json(frame, why)
-        error = error_in(payload, frame)
-        if error:
-            return (error,)
-        if not isinstance(payload, dict):
-            return (self._fault("not-an-object", "the data is JSON but not an object", frame),)
+    def payload(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
+        """The events that a payload states."""
         name = payload.get("type", frame.event)
         read = self.EVENTS.get(name) if isinstance(name, str) else None
         habits = self._name_habits(frame, payload)
         if read is None:
             return (*habits, Unknown(str(name or "no type")[:200], frame.number))
         events = self._after_end(frame, name) if self.completed else read(self, payload, frame)
-        return (*habits, *self._broken_text(events, frame), *events)
-
-    def _broken_text(self, events: tuple[Event, ...], frame: Frame) -> tuple[Event, ...]:
-        """Bytes that are no UTF-8 were replaced: in text a blemish, in a tool's call a forgery."""
-        if frame.data.isascii() or is_utf8(frame.data):
-            return ()
-        text = "bytes that are not UTF-8, shown as \ufffd"
-        if any(isinstance(e, InputDelta) or getattr(e, "kind", "") == "tool_call" for e in events):
-            return (self._fault("invalid-utf8", f"{text}, inside a tool call", frame),)
-        return self._habit("invalid-utf8", "warning", text, frame)
-
-    def _not_json(self, frame: Frame, why: NotJSON) -> tuple[Event, ...]:
-        text = frame.text.strip()
-        if frame.event == "ping" or (not text and frame.event != "error"):
-            return (KeepAlive(),)
-        if text == "[DONE]":
-            return self._habit("done-marker", "note", "[DONE] means nothing on this wire", frame)
-        error = error_in(None, frame)
-        if error:
-            return (error,)
-        return (self._fault("not-json", f"the data is not JSON: {why}", frame),)
+        return (*habits, *events)
 
     def _name_habits(self, frame: Frame, payload: dict[str, Any]) -> tuple[Event, ...]:
         name = payload.get("type")
@@ -200,7 +168,7 @@ class ClaudeReader:
 
     def _block_start(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         index, content = payload.get("index"), payload.get("content_block")
-        if not _is_index(index) or not isinstance(content, dict):
+        if not is_index(index) or not isinstance(content, dict):
             text = "content_block_start needs an index (0, 1, 2, …) and a content_block"
             return (self._fault("malformed", text, frame),)
         if index in self._open:
@@ -221,7 +189,7 @@ class ClaudeReader:
         server = KIND.get(block.name, ("other", False))[1]
         name, call_id = "", ""
         if block.kind == "tool_call":
-            name, call_id = _word(content.get("name")), _word(content.get("id"))
+            name, call_id = word(content.get("name")), word(content.get("id"))
             problems = (*problems, *self._call(content, frame))
         elif block.kind == "other" and block.name not in OTHER:
             problems = (*problems, Unknown(f"block type {block.name[:100]}", frame.number))
@@ -249,7 +217,7 @@ class ClaudeReader:
 
     def _block_delta(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         index, delta = payload.get("index"), payload.get("delta")
-        if not _is_index(index) or not isinstance(delta, dict):
+        if not is_index(index) or not isinstance(delta, dict):
             text = "content_block_delta needs an index (0, 1, 2, …) and a delta"
             return (self._fault("malformed", text, frame),)
         block = self._open.get(index)
@@ -291,7 +259,7 @@ class ClaudeReader:
 
     def _block_stop(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         index = payload.get("index")
-        block = self._open.pop(index, None) if _is_index(index) else None
+        block = self._open.pop(index, None) if is_index(index) else None
         if block is None:
             rule, when = self._closed_or_never(index)
             text = f"a stop for block {index!r}, {when}"
@@ -382,29 +350,13 @@ class ClaudeReader:
         return ()
 
     def _closed_or_never(self, index: Any) -> tuple[str, str]:
-        if _is_index(index) and index in self._used:
+        if is_index(index) and index in self._used:
             return "after-stop", "which has stopped"
         return "without-start", "which never started"
 
-    def _fault(self, rule: str, message: str, frame: Frame) -> Problem:
-        said = f"{message[:MAX_SAID]} (byte {frame.start})"
-        return Problem(rule, "error", said, frame.number)
-
-    def _habit(
-        self, rule: str, severity: Severity, message: str, frame: Frame
-    ) -> tuple[Problem, ...]:
-        if rule in self._said:
-            return ()
-        self._said.add(rule)
-        return (Problem(rule, severity, message[:MAX_SAID], frame.number),)
-
     def _usage(self, usage: Any) -> tuple[Event, ...]:
-        return (UsageReported(usage),) if isinstance(usage, dict) and usage else ()
-
-
-def _is_index(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1_000_000
-
-
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+        if not isinstance(usage, dict) or not usage:
+            return ()
+        thinking = count(usage, "output_tokens_details", "thinking_tokens")
+        tokens = Tokens(count(usage, "input_tokens"), count(usage, "output_tokens"), thinking)
+        return (UsageReported(usage, tokens),)

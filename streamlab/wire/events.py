@@ -20,10 +20,7 @@ Kind = Literal["text", "thinking", "tool_call", "other"]
 #: How the transport stopped: clean; inside the HTTP framing; torn down; too slow; by our own wish.
 ENDINGS = ("eof", "cut", "reset", "timeout", "cancelled")
 
-#: The wire formats, by name.
-WIRES = ("claude", "openai-chat", "openai-responses", "gemini")
-
-#: One vocabulary of stop reasons for all four wire formats.
+#: One vocabulary of stop reasons for all wire formats.
 STOP_REASONS = (
     "end_turn",
     "tool_use",
@@ -55,7 +52,17 @@ class SegmentStarted(msgspec.Struct, frozen=True):
     name: str = ""  #: of the tool, for a tool call
     call_id: str = ""
     server: bool = False  #: True where the provider runs the tool itself
-    choice: int = 0
+    choice: int = 0  #: which of several answers to one request; only number 0 is judged
+    form: Literal["json", "text"] = "json"  #: of a tool call's input
+    returned: bool = True  #: False where the vendor does not want it back in the next request
+
+
+class Identified(msgspec.Struct, frozen=True):
+    """A tool call's name or id that came after its start; "" leaves what is known."""
+
+    segment: str
+    name: str = ""
+    call_id: str = ""
 
 
 class TextDelta(msgspec.Struct, frozen=True, gc=False):
@@ -94,6 +101,13 @@ class Attached(msgspec.Struct, frozen=True):
     value: Any
 
 
+class Restated(msgspec.Struct, frozen=True):
+    """The whole content of a segment, by an authority over its deltas; it takes their place."""
+
+    segment: str
+    text: str
+
+
 class SegmentStopped(msgspec.Struct, frozen=True):
     """The part is whole, so a tool's input may be *parsed*. The answer is not whole yet."""
 
@@ -111,10 +125,19 @@ class StopReported(msgspec.Struct, frozen=True):
     details: Any = None
 
 
+class Tokens(msgspec.Struct, frozen=True):
+    """Token counts, in one meaning for all wire formats; None where the stream gives none."""
+
+    input: int | None = None
+    output: int | None = None  #: with the thinking, also where the vendor counts it apart
+    thinking: int | None = None
+
+
 class UsageReported(msgspec.Struct, frozen=True):
     """Token counts so far; later values replace earlier ones, field by field, never add."""
 
-    usage: dict[str, Any]
+    usage: dict[str, Any]  #: as the vendor words it
+    tokens: Tokens = Tokens()
 
 
 class MessageCompleted(msgspec.Struct, frozen=True):
@@ -178,7 +201,9 @@ Delta = TextDelta | ThinkingDelta | InputDelta | SignatureDelta
 Event = (
     MessageStarted
     | SegmentStarted
+    | Identified
     | Delta
+    | Restated
     | Attached
     | SegmentStopped
     | StopReported

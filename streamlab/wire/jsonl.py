@@ -15,8 +15,8 @@ __all__ = ["JSONLinesDecoder", "is_json_lines"]
 
 
 def is_json_lines(head: bytes) -> bool:
-    """Whether a body that begins so is JSON; a line of an event stream never begins so."""
-    return head.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")
+    """Whether a body that begins so is a JSON object; a line of an event stream never begins so."""
+    return head.removeprefix(BOM).lstrip()[:1] == b"{"
 
 
 class JSONLinesDecoder:
@@ -26,6 +26,8 @@ class JSONLinesDecoder:
     A last line needs no newline: a file, unlike a stream, has an end of its own. One that is cut
     short is no frame: it is what is `left`, as an unfinished block is in an event stream.
     """
+
+    LEFT = "the last line is cut short"
 
     def __init__(self, max_frame: int = MAX_FRAME) -> None:
         self.max_frame = max_frame

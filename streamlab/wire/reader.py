@@ -1,28 +1,33 @@
 """Bytes in, events out: finds the form and the wire format by the content, and keeps the bounds.
 
-Forms: an event stream, or one JSON event a line. Wire formats: whichever reader recognises one of
-the first payloads. What is neither (a web page, a JSON error body, a picture) is said to be so,
-with its first words; it is never an empty answer.
+Forms: an event stream, one JSON event a line, or one JSON array of events. Wire formats: whichever
+dialect recognises one of the first payloads. What is neither (a web page, a JSON error body, a
+picture) is said to be so, with its first words; it is never an empty answer.
 
 Nothing after this module knows a vendor. Read next: `consumer/turn.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import msgspec
 
 from streamlab.errors import UsageError
 
-from . import claude
-from .events import ENDINGS, WIRES, Ambiguous, BoundExceeded, Event, KeepAlive, Problem, StreamEnded
-from .jsonl import JSONLinesDecoder, is_json_lines
+from .claude import ClaudeReader
+from .dialect import Dialect, word
+from .events import ENDINGS, Ambiguous, BoundExceeded, Event, KeepAlive, Problem, StreamEnded
+from .gemini import GeminiReader
+from .jsonarray import JSONArrayDecoder
+from .jsonl import JSONLinesDecoder
+from .openai_chat import ChatReader
+from .openai_responses import ResponsesReader
 from .payload import NotJSON, error_in, parse
 from .sse import BOM, FIELDS, MAX_FRAME, Frame, Overrun, SSEDecoder
 
-__all__ = ["BOUNDS", "Bounds", "Read", "Reader"]
+__all__ = ["BOUNDS", "DIALECTS", "WIRES", "Bounds", "Read", "Reader"]
 
 #: A frame and what it states; events of the stream as a whole have no frame.
 Read = tuple[Frame | None, tuple[Event, ...]]
@@ -40,25 +45,13 @@ class Bounds(msgspec.Struct, frozen=True):
 BOUNDS = Bounds()
 
 
-class WireReader(Protocol):
-    """What every wire format's reader offers."""
-
-    completed: bool
-
-    def read(self, frame: Frame) -> tuple[Event, ...]:
-        """The events that one frame states."""
-
-    def unfinished(self) -> str:
-        """What is missing for the answer to be complete; "" when it is."""
-
-
-#: Wire format -> (does this event name and payload belong to it?, its reader). A new dialect is
-#: one more entry.
-WIRE_READERS: dict[
-    str, tuple[Callable[[str, dict[str, Any]], bool], Callable[[bool], WireReader]]
-] = {
-    "claude": (claude.recognises, claude.ClaudeReader),
+#: Wire format -> its reader. A new dialect is one more file, and its class in this list.
+DIALECTS: dict[str, type[Dialect]] = {
+    dialect.wire: dialect for dialect in (ClaudeReader, ChatReader, ResponsesReader, GeminiReader)
 }
+
+#: The wire formats, by name.
+WIRES = tuple(DIALECTS)
 
 #: Frames, not counting keep-alives, that may come before the first one that tells the wire format.
 SNIFFED_FRAMES = 64
@@ -82,6 +75,14 @@ class Decoder(Protocol):
         """Take the bytes of one read; return the frames that they complete."""
 
 
+#: First character of a body that is JSON -> its decoder. A line of an event stream begins with
+#: neither.
+JSON_FORMS: dict[bytes, type[JSONLinesDecoder | JSONArrayDecoder]] = {
+    b"{": JSONLinesDecoder,
+    b"[": JSONArrayDecoder,
+}
+
+
 class Reader:
     """Read one stream: `feed` it bytes, `end` it once; each gives frames with their events.
 
@@ -100,8 +101,8 @@ class Reader:
         self.exceeded: BoundExceeded | None = None
         self.ending: str | None = None
         self._head = b""  # what came before the form was known
-        self._decoder: SSEDecoder | JSONLinesDecoder | None = None
-        self._reader: WireReader | None = None
+        self._decoder: SSEDecoder | JSONLinesDecoder | JSONArrayDecoder | None = None
+        self._reader: Dialect | Unrecognised | None = None
         self._pending: list[Frame] = []  # frames from before the wire format was known
         self._sniffed = 0  # how many of them should have told it
 
@@ -145,11 +146,11 @@ class Reader:
         if self.exceeded is None:
             if self._decoder is None:
                 self._start_decoding()
-            if isinstance(self._decoder, JSONLinesDecoder):
+            if isinstance(self._decoder, JSONLinesDecoder | JSONArrayDecoder):
                 reads += self._read_all(self._decoder.end())
             if self._reader is None:
                 reads += self._give_up()
-            reads += [(None, events) for events in self._last_words()]
+            reads += [(None, events) for events in self._last_words(ending)]
         if self.exceeded is not None:
             ending = "cancelled"  # by us, at the bound: how it would have ended nobody saw
         self.ending = ending
@@ -168,8 +169,8 @@ class Reader:
 
     def _start_decoding(self) -> list[Frame]:
         head, self._head = self._head, b""
-        form = JSONLinesDecoder if is_json_lines(head[:SNIFFED_BYTES]) else SSEDecoder
-        self._decoder = form(self.bounds.frame_bytes)
+        first = head[:SNIFFED_BYTES].removeprefix(BOM).lstrip()[:1]
+        self._decoder = JSON_FORMS.get(first, SSEDecoder)(self.bounds.frame_bytes)
         return self._decoder.feed(head)
 
     def _exceed_size(self, reads: list[Read]) -> None:
@@ -204,14 +205,14 @@ class Reader:
 
     def _sniff(self, frame: Frame) -> Iterator[Read]:
         """Hold frames until one tells the wire format, then read them all."""
-        wire = self.wire if self.wire in WIRE_READERS else _recognise(frame)
+        wire = self.wire if self.wire is not None else _recognise(frame)
         if wire is None and not self._pending and _is_keep_alive(frame):
             yield frame, (KeepAlive(),)
             return
         self._pending.append(frame)
         if wire is not None:
             self.wire = wire
-            self._reader = WIRE_READERS[wire][1](isinstance(self._decoder, SSEDecoder))
+            self._reader = DIALECTS[wire](isinstance(self._decoder, SSEDecoder))
             held, self._pending = self._pending, []
             for earlier in held:
                 yield earlier, self._reader.read(earlier)
@@ -229,8 +230,8 @@ class Reader:
 
     # ------------------------------------------------------------------ the end
 
-    def _last_words(self) -> Iterator[tuple[Event, ...]]:
-        decoder, at = self._decoder, self.frames
+    def _last_words(self, ending: str) -> Iterator[tuple[Event, ...]]:
+        decoder, at, left = self._decoder, self.frames, None
         if isinstance(decoder, SSEDecoder):
             ended = len(decoder.stray)
             left = decoder.end()  # the last line may be an error too, though nothing ends it
@@ -240,12 +241,14 @@ class Reader:
                 if error := error_in(_object(left), left):
                     yield (error,)
             yield from self._without_data(decoder)
-        elif decoder is not None and decoder.left:
-            yield (_unfinished_line(decoder.left, at),)
+        elif decoder is not None and (left := decoder.left):
+            yield (_cut_short(decoder.LEFT, left, at),)
+        if ending == "eof" and not left and self._reader is not None:
+            yield self._reader.end()
         if self.frames == 0:
             yield from self._nothing_read()
         elif self._reader is not None and (missing := self._reader.unfinished()):
-            yield (_incomplete(missing, at),)
+            yield (_incomplete(missing, self._reader.marker, at),)
 
     def _unframed(self, decoder: SSEDecoder, ended: int) -> Iterator[tuple[Event, ...]]:
         """Lines that are no field of an event: an error that a gateway wrote between them?
@@ -289,6 +292,8 @@ class Reader:
             what = f"it looks like {looks} and" if looks else "it"
             text = f"not an event stream: {what} begins with {clip(first)}"
             yield (Problem("not-a-stream", "error", text, 0),)
+        elif isinstance(decoder, JSONArrayDecoder) and not decoder.left:
+            yield (Problem("not-a-stream", "error", "an empty JSON array: no event at all", 0),)
         else:
             yield (Problem("empty", "warning", "the stream ended before its first event", 0),)
 
@@ -297,6 +302,7 @@ class Unrecognised:
     """A stream of frames in no format known here: only an error in it can be understood."""
 
     completed = False
+    marker = ""
 
     def __init__(self) -> None:
         self._said = False
@@ -310,8 +316,12 @@ class Unrecognised:
         if self._said:
             return ()
         self._said = True
-        text = f"none of the wire formats known here ({', '.join(WIRE_READERS)}): the first frame"
+        text = f"none of the wire formats known here ({', '.join(WIRES)}): the first frame"
         return (Problem("unknown-wire", "error", f"{text} is {clip(frame.data)}", frame.number),)
+
+    def end(self) -> tuple[Event, ...]:
+        """A clean end completes nothing here."""
+        return ()
 
     def unfinished(self) -> str:
         """What is missing where nothing but keep-alives came; else nothing that could be named."""
@@ -339,7 +349,9 @@ def _is_keep_alive(frame: Frame) -> bool:
     payload = _object(frame) or {}
     if error_in(payload, frame):
         return False
-    return not frame.data.strip() or "ping" in (frame.event, payload.get("type"))
+    return not frame.data.strip() or bool(
+        {frame.event, word(payload.get("type"))} & {"ping", "keepalive"}
+    )
 
 
 def _recognise(frame: Frame) -> str | None:
@@ -347,8 +359,7 @@ def _recognise(frame: Frame) -> str | None:
     if payload is None:
         return None
     return next(
-        (wire for wire, (is_it, _) in WIRE_READERS.items() if is_it(frame.event, payload)),
-        None,
+        (wire for wire, it in DIALECTS.items() if it.recognises(frame.event, payload)), None
     )
 
 
@@ -361,15 +372,13 @@ def _unfinished_block(left: Frame, at: int) -> Problem:
     return Problem("unfinished-block", "warning", said, at)
 
 
-def _unfinished_line(left: Frame, at: int) -> Problem:
-    said = f"the last line is cut short: {clip(left.data)} (byte {left.start})"
+def _cut_short(what: str, left: Frame, at: int) -> Problem:
+    said = f"{what}: {clip(left.data)} (byte {left.start})"
     return Problem("unfinished-block", "warning", said, at)
 
 
-def _incomplete(missing: str, at: int) -> Problem:
+def _incomplete(missing: str, marker: str, at: int) -> Problem:
     closed = (
-        "; the content looks closed, but only the marker proves it"
-        if missing == "message_stop"
-        else ""
+        "; the content looks closed, but only the marker proves it" if missing == marker else ""
     )
     return Problem("incomplete", "warning", f"the stream ended without {missing}{closed}", at)

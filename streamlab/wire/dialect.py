@@ -1,0 +1,129 @@
+"""What the readers of all wire formats share: a frame's payload, and how a problem is said.
+
+    frame -> JSON payload, or the error that it states in whatever shape -> the format's grammar
+
+A dialect is one file with one class that derives from this one and is listed in
+`reader.DIALECTS`. It says what each payload states (`payload`), what a clean end completes (`end`)
+and what is missing (`unfinished`). What breaks the grammar is a `Problem` of severity error; what
+is only odd is said once a stream. Reading always goes on: what a person sees may be partial.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypeGuard
+
+from .events import Event, Identified, InputDelta, KeepAlive, Problem, Severity
+from .payload import NotJSON, error_in, is_utf8, parse
+from .sse import Frame
+
+__all__ = ["MAX_SAID", "Dialect", "count", "is_index", "word"]
+
+#: Characters of a stranger's words that a message repeats.
+MAX_SAID = 300
+
+#: How many numbers a vendor may give to the parts of one answer.
+MAX_INDEX = 1_000_000
+
+
+class Dialect:
+    """The reader of one answer in one wire format: `read` its frames in order, then `end` it."""
+
+    wire: ClassVar[str]  #: the format's name
+    marker: ClassVar[str] = ""  #: the final marker's name; "" where the format has none
+
+    def __init__(self, named: bool = True) -> None:
+        self.named = named  #: whether frames can have an event name (JSON files can't hold any)
+        self.completed = False  #: whether the final marker came, after a whole sequence
+        self._second = False  # a second answer began: it is not this one's
+        self._said: set[str] = set()  # habits are reported once a stream, faults every time
+
+    @classmethod
+    def recognises(cls, event: str, payload: dict[str, Any]) -> bool:
+        """Whether an event name and its payload can only be this wire format's."""
+        raise NotImplementedError
+
+    def read(self, frame: Frame) -> tuple[Event, ...]:
+        """The events that one frame states."""
+        if self._second:
+            return ()
+        try:
+            payload = parse(frame.data)
+        except NotJSON as why:
+            return self._not_json(frame, why)
+        error = error_in(payload, frame)
+        if error:
+            return (error,)
+        if not isinstance(payload, dict):
+            return (self._fault("not-an-object", "the data is JSON but not an object", frame),)
+        events = self.payload(payload, frame)
+        return (*self._broken_text(events, frame), *events)
+
+    def payload(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
+        """The events that a payload states: the format's grammar."""
+        raise NotImplementedError
+
+    def done(self, frame: Frame) -> tuple[Event, ...]:
+        """What `[DONE]` in the place of a payload states."""
+        return self._habit("done-marker", "note", "[DONE] means nothing on this wire", frame)
+
+    def end(self) -> tuple[Event, ...]:
+        """What a clean end, with nothing left over, completes; by itself it proves nothing."""
+        return ()
+
+    def unfinished(self) -> str:
+        """What is missing for the answer to be complete, in words; "" when nothing is."""
+        raise NotImplementedError
+
+    def _not_json(self, frame: Frame, why: NotJSON) -> tuple[Event, ...]:
+        text = frame.text.strip()
+        if text == "[DONE]":
+            return self.done(frame)
+        if frame.event == "ping" or (not text and frame.event != "error"):
+            return (KeepAlive(),)
+        error = error_in(None, frame)
+        if error:
+            return (error,)
+        return (self._fault("not-json", f"the data is not JSON: {why}", frame),)
+
+    def _broken_text(self, events: tuple[Event, ...], frame: Frame) -> tuple[Event, ...]:
+        """Bytes that are no UTF-8 were replaced: in text a blemish, in a tool's call a forgery."""
+        if frame.data.isascii() or is_utf8(frame.data):
+            return ()
+        text = "bytes that are not UTF-8, shown as \ufffd"
+        if any(map(_is_of_a_call, events)):
+            return (self._fault("invalid-utf8", f"{text}, inside a tool call", frame),)
+        return self._habit("invalid-utf8", "warning", text, frame)
+
+    def _fault(self, rule: str, message: str, frame: Frame) -> Problem:
+        said = f"{message[:MAX_SAID]} (byte {frame.start})"
+        return Problem(rule, "error", said, frame.number)
+
+    def _habit(
+        self, rule: str, severity: Severity, message: str, frame: Frame
+    ) -> tuple[Problem, ...]:
+        if rule in self._said:
+            return ()
+        self._said.add(rule)
+        return (Problem(rule, severity, message[:MAX_SAID], frame.number),)
+
+
+def _is_of_a_call(event: Event) -> bool:
+    return isinstance(event, InputDelta | Identified) or getattr(event, "kind", "") == "tool_call"
+
+
+def is_index(value: Any) -> TypeGuard[int]:
+    """Whether a value can be the number of a part: 0, 1, 2, …"""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_INDEX
+
+
+def word(value: Any) -> str:
+    """The value where it is text, else ""."""
+    return value if isinstance(value, str) else ""
+
+
+def count(usage: Any, *path: str) -> int | None:
+    """A token count in a vendor's usage, by the names that lead to it; None where it is none."""
+    for name in path:
+        usage = usage.get(name) if isinstance(usage, dict) else None
+    is_count = isinstance(usage, int) and not isinstance(usage, bool) and 0 <= usage < 2**63
+    return usage if is_count else None
