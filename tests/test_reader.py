@@ -175,6 +175,26 @@ def test_a_file_that_is_cut_inside_its_first_line_is_incomplete_and_says_so() ->
     assert consume(b'{"type": "message_st')[0].attempt.state == "INCOMPLETE"
 
 
+STRAY = b'datb: {"type":"content_block_delta"}\n\n'
+
+
+def test_a_line_that_may_be_an_event_without_its_name_holds_a_whole_answer() -> None:
+    whole = stream(TEXT)
+    at = whole.index(b"event: content_block_stop")
+    consumer, _ = consume(whole[:at] + STRAY + whole[at:])
+    assert consumer.turn.complete
+    assert consumer.attempt.state == "HELD"
+    assert ("ambiguous", "warning") in problems(whole[:at] + STRAY + whole[at:])
+    assert consume(whole[:at] + b"nonsense: 1\n\n" + whole[at:])[0].attempt.state != "HELD"
+
+
+def test_an_error_between_the_frames_counts_in_an_array_too() -> None:
+    whole = stream(TEXT)
+    at = whole.index(b"event: content_block_stop")
+    error = b'[{"error": {"code": 503, "message": "busy"}}]\n\n'
+    assert consume(whole[:at] + error + whole[at:])[0].attempt.state == "INVALID"
+
+
 # --- One event a line -------------------------------------------------------------------------
 
 

@@ -81,7 +81,7 @@ def _segment(segment: Segment) -> dict[str, Any]:
         shown |= {"type": start.type}
     else:
         shown |= {"text": segment.text}
-        shown |= {"signature": segment.signature} if segment.signature else {}
+    shown |= {"signature": segment.signature} if segment.signature else {}
     shown |= {"choice": start.choice} if start.choice else {}
     attached = segment.attached
     return shown | ({"attached": attached} if attached else {})

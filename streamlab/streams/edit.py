@@ -2,7 +2,8 @@
 
 A place is a frame number: `after=3` is just after frame 3, `after=0` before the first. Edits keep
 every other byte in the read that brought it and at its time; what is inserted comes at the time of
-its place. Each is a pure function to a new recording.
+its place. Each is a pure function to a new recording. In a JSON array the commas between the frames
+are no frame's own: an edit puts them where they belong.
 
 Read next: `faults.py`.
 """
@@ -17,8 +18,8 @@ import msgspec
 
 from streamlab.errors import UsageError
 from streamlab.streams.recording import Chunk, Recording
-from streamlab.wire.jsonl import JSONLinesDecoder, is_json_lines
-from streamlab.wire.sse import BOM, Frame, SSEDecoder
+from streamlab.wire.forms import frames_of, is_array
+from streamlab.wire.sse import BOM, Frame
 
 __all__ = [
     "cut_reads",
@@ -43,11 +44,7 @@ TIMEOUT_S = 60.0
 
 def frames(recording: Recording) -> list[Frame]:
     """The frames of a recording, numbered from 1, with the byte ranges that they came from."""
-    data = recording.data
-    if not is_json_lines(data):
-        return SSEDecoder().feed(data)
-    lines = JSONLinesDecoder()
-    return [*lines.feed(data), *lines.end()]
+    return frames_of(recording.data)
 
 
 def whole(name: str, number: object) -> None:
@@ -109,6 +106,8 @@ def insert(recording: Recording, after: int, frame: bytes) -> Recording:
     if not isinstance(frame, bytes):
         raise UsageError(f"a frame is given as its bytes, not as {type(frame).__name__}")
     place = edge(recording, after)
+    if is_array(recording.data):
+        return _insert_element(recording, after, frame.strip())
     if after and recording.data[place - 1] not in b"\r\n":  # a last line that nothing ended
         frame = b"\n" + frame
     return splice(recording, place, place, frame)
@@ -116,7 +115,25 @@ def insert(recording: Recording, after: int, frame: bytes) -> Recording:
 
 def skip(recording: Recording, frame: int) -> Recording:
     """Lose one whole frame."""
-    return splice(recording, *frame_at(recording, frame))
+    start, end = frame_at(recording, frame)
+    if is_array(recording.data):  # with the comma before it, or after it where it is the first
+        found = frames(recording)
+        if frame > 1:
+            start = found[frame - 2].end
+        elif len(found) > 1:
+            end = found[1].start
+    return splice(recording, start, end)
+
+
+def _insert_element(recording: Recording, after: int, element: bytes) -> Recording:
+    """Put an element of a JSON array after element `after`, and a comma between the two."""
+    found = frames(recording)
+    if after:
+        return splice(recording, found[after - 1].end, found[after - 1].end, b"," + element)
+    if found:
+        return splice(recording, found[0].start, found[0].start, element + b",")
+    place = recording.data.index(b"[") + 1
+    return splice(recording, place, place, element)
 
 
 def move(recording: Recording, frame: int, after: int) -> Recording:
@@ -132,10 +149,17 @@ def move(recording: Recording, frame: int, after: int) -> Recording:
 
 def in_order(recording: Recording, order: Sequence[int]) -> Recording:
     """All frames in another order, one a read, each at the time of its new place."""
-    data = recording.data
-    starts = [frame.start for frame in frames(recording)]
+    data, found = recording.data, frames(recording)
+    starts = [frame.start for frame in found]
     pieces = [data[start:end] for start, end in pairwise([*starts, len(data)])]
-    moved = [data[: starts[0]] if starts else data, *(pieces[number - 1] for number in order)]
+    head, tail = data[: starts[0]] if starts else data, b""
+    if found and is_array(data):
+        tail = data[found[-1].end :]
+        pieces = [data[frame.start : frame.end] for frame in found]
+    moved = [pieces[number - 1] for number in order]
+    if tail:
+        moved = [*(piece + b"," for piece in moved[:-1]), *(piece + tail for piece in moved[-1:])]
+    moved = [head, *moved]
     reads = list(accumulate(len(chunk.data) for chunk in recording.chunks))
     out, at = list[Chunk](), 0
     for piece in filter(None, moved):

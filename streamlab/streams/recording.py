@@ -1,9 +1,9 @@
 """A recording: the chunks of one stream, its wire format, and how it ended.
 
-Three forms on disk, told apart by their content: raw bytes (`.sse`, `.txt`), one JSON event a line
-(`.jsonl`), and our own timed recording (`.stream.jsonl`), the only one that keeps what the network
-did: which bytes came in one read, when, and how the connection stopped. Raw files have no times
-and are taken to end cleanly.
+Four forms on disk, told apart by their content: raw bytes (`.sse`, `.txt`), one JSON event a line
+(`.jsonl`), one JSON array of events (read, never written), and our own timed recording
+(`.stream.jsonl`), the only one that keeps what the network did: which bytes came in one read, when,
+and how the connection stopped. The others have no times and are taken to end cleanly.
 
 `open_recording` reads a file piece by piece, so that a file larger than memory can be judged;
 `read` gives the whole value. Read next: `faults.py`, which breaks one on purpose.
@@ -25,10 +25,9 @@ import msgspec
 
 from streamlab.errors import UsageError, WireError
 from streamlab.wire.events import ENDINGS
-from streamlab.wire.jsonl import JSONLinesDecoder, is_json_lines
+from streamlab.wire.forms import frames_of
 from streamlab.wire.payload import NotJSON, parse
 from streamlab.wire.reader import WIRES
-from streamlab.wire.sse import SSEDecoder
 
 __all__ = ["WIRES", "Chunk", "Recording", "RecordingFile", "open_recording", "read", "write"]
 
@@ -271,17 +270,15 @@ def _raw_form(recording: Recording) -> Iterable[bytes]:
 
 
 def _event_lines_form(recording: Recording) -> Iterable[bytes]:
-    data, lines = recording.data, JSONLinesDecoder()
-    lined = is_json_lines(data)
-    frames = [*lines.feed(data), *lines.end()] if lined else SSEDecoder().feed(data)
-    for frame in frames:
+    for frame in frames_of(recording.data):
         try:
             parse(frame.data)
         except NotJSON:
             raise UsageError(
                 f"frame {frame.number} is not JSON, so it has no place in a .jsonl; write .sse"
             ) from None
-        yield frame.data.replace(b"\n", b" ") + b"\n"  # in JSON, a bare LF is only white space
+        # In JSON, a bare line end is only white space; within an array there may be some.
+        yield frame.data.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
 
 
 #: Longest suffix first: `.stream.jsonl` also ends in `.jsonl`.

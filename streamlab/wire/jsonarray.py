@@ -1,8 +1,8 @@
 """One JSON array of events, as frames: Gemini without `alt=sse`, and files that keep a stream so.
 
 The array arrives in pieces like any stream, so its elements are found while it grows: only strings
-and brackets count, and no byte is looked at twice. Bounded and indifferent to how the bytes are
-split, like `sse.py`.
+and brackets count, and no byte is looked at more than twice. Bounded and indifferent to how the
+bytes are split, like `sse.py`. Whether an element is JSON is for its reader to say.
 """
 
 from __future__ import annotations
@@ -13,12 +13,21 @@ from .sse import BOM, MAX_FRAME, Frame, Overrun
 
 __all__ = ["JSONArrayDecoder"]
 
-#: The bytes that can change the depth, open or close a string, or end an element.
-_OUTSIDE, _INSIDE = re.compile(rb'["\[\]{},]'), re.compile(rb'["\\]')
+#: What changes nothing: whole strings, and all bytes but brackets and (between elements) commas.
+#: The quantifiers are possessive: nothing is ever tried again.
+_STRING = rb'"(?:[^"\\]|\\.)*+"'
+_BETWEEN = re.compile(rb'(?:[^"\[\]{},]++|' + _STRING + rb")*+", re.DOTALL)
+_WITHIN = re.compile(rb'(?:[^"\[\]{}]++|' + _STRING + rb")*+", re.DOTALL)
+
+#: What counts in a string that has not come whole.
+_IN_STRING = re.compile(rb'["\\]')
 
 
 class JSONArrayDecoder:
     """Decode one array; each element is a frame without a name.
+
+    An object is a frame as soon as its bracket closes; anything else when what follows it comes.
+    A frame's range is that of its element: the commas and the white space belong to nobody.
 
     >>> [frame.data for frame in JSONArrayDecoder().feed(b'[{"a": 1}, {"b"')]
     [b'{"a": 1}']
@@ -47,56 +56,83 @@ class JSONArrayDecoder:
             self._skip(len(BOM))
         frames: list[Frame] = []
         begun = 0  # where in _rest the element begins that is being read
-        while not self._closed:
-            found = (_INSIDE if self._in_string else _OUTSIDE).search(self._rest, self._seen)
-            if found is None:
-                self._seen = max(self._seen, len(self._rest))
+        while not self._closed and self.overrun is None:
+            at = self._next()
+            if at is None:
                 break
-            at, byte = found.start(), found.group()
-            if byte == b"\\" and at + 1 >= len(self._rest):  # what it escapes has not come yet
-                self._seen = at
-                break
-            self._seen = at + (2 if byte == b"\\" else 1)
-            if self._ends_element(byte):
-                self._take(begun, at, frames)
+            end = self._ends(at)
+            if end is not None:
+                self._take(begun, end, frames)
                 begun = self._seen
         self._skip(begun)
-        if len(self._rest) > self.max_frame:
+        if len(self._rest) > self.max_frame and self.overrun is None:
             self.overrun = Overrun(self._at, self.max_frame)
+        if self.overrun:
             self._rest.clear()
         return frames
 
     def end(self) -> list[Frame]:
         """Nothing more comes; an element that its bracket has not closed is `left`."""
-        data = bytes(self._rest).strip()
+        data, start = _stripped(self._rest, self._at)
         if not self.overrun and (data or not self._closed):
-            self.left = Frame(self._number + 1, "", data, self._at, self._at + len(self._rest))
+            self.left = Frame(self._number + 1, "", data, start, start + len(data))
         self._rest.clear()
         return []
 
-    def _ends_element(self, byte: bytes) -> bool:
-        """Follow one byte that counts; whether an element, or the array's head, ends with it."""
-        if byte == b'"':
+    def _next(self) -> int | None:
+        """Where the next byte is that counts; None where it has not come yet."""
+        if self._in_string:
+            return self._next_in_string()
+        run = (_WITHIN if self._depth > 1 else _BETWEEN).match(self._rest, self._seen)
+        at = run.end() if run else self._seen
+        self._seen = min(at + 1, len(self._rest))
+        return at if at < len(self._rest) else None
+
+    def _next_in_string(self) -> int | None:
+        found = _IN_STRING.search(self._rest, self._seen)
+        if found is None:
+            self._seen = len(self._rest)
+            return None
+        at = found.start()
+        escapes = self._rest[at] == ord("\\")
+        if escapes and at + 1 == len(self._rest):  # what it escapes has not come yet
+            self._seen = at
+            return None
+        self._seen = at + 1 + escapes
+        return at
+
+    def _ends(self, at: int) -> int | None:
+        """Follow the byte at a place that counts; where an element ends, if one ends by it."""
+        byte = bytes(self._rest[at : at + 1])
+        if byte == b'"':  # of a string that has not come whole
             self._in_string = not self._in_string
-        elif byte in b"[{":
+        elif byte in (b"[", b"{"):
             self._depth += 1
-            return self._depth == 1
-        elif byte in b"]}":
+            return at if self._depth == 1 else None  # the array's own bracket: before it is nothing
+        elif byte in (b"]", b"}"):
             self._depth -= 1
-            self._closed = self._depth <= 0
-            return self._depth <= 1
-        return byte == b"," and self._depth == 1
+            self._closed = self._depth == 0
+            return at if self._closed else at + 1 if self._depth == 1 else None
+        elif byte == b"," and self._depth == 1:
+            return at
+        return None
 
     def _take(self, begun: int, end: int, frames: list[Frame]) -> None:
-        data = bytes(self._rest[begun:end]).strip()
-        if len(data) > self.max_frame:
+        if end - begun > self.max_frame:  # white space counts: it is kept until the element ends
             self.overrun = Overrun(self._at + begun, self.max_frame)
-        if data and not self.overrun:
+            return
+        data, start = _stripped(self._rest[begun:end], self._at + begun)
+        if data:
             self._number += 1
-            start = self._at + begun
-            frames.append(Frame(self._number, "", data, start, start + end - begun))
+            frames.append(Frame(self._number, "", data, start, start + len(data)))
 
     def _skip(self, size: int) -> None:
         del self._rest[:size]
         self._at += size
         self._seen = max(0, self._seen - size)
+
+
+def _stripped(raw: bytearray, at: int) -> tuple[bytes, int]:
+    """Some bytes from offset `at` without the white space around them, and where they start."""
+    data = bytes(raw.lstrip())
+    return data.rstrip(), at + len(raw) - len(data)

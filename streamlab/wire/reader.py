@@ -104,6 +104,7 @@ class Reader:
         self._decoder: SSEDecoder | JSONLinesDecoder | JSONArrayDecoder | None = None
         self._reader: Dialect | Unrecognised | None = None
         self._pending: list[Frame] = []  # frames from before the wire format was known
+        self._error_between = False  # an error was written between the frames
         self._sniffed = 0  # how many of them should have told it
 
     @property
@@ -240,11 +241,13 @@ class Reader:
                 yield (_unfinished_block(left, at),)
                 if error := error_in(_object(left), left):
                     yield (error,)
-            yield from self._without_data(decoder)
         elif decoder is not None and (left := decoder.left):
             yield (_cut_short(decoder.LEFT, left, at),)
         if ending == "eof" and not left and self._reader is not None:
             yield self._reader.end()
+        if isinstance(decoder, SSEDecoder):
+            yield from self._without_data(decoder)
+            yield from self._misnamed(decoder)
         if self.frames == 0:
             yield from self._nothing_read()
         elif self._reader is not None and (missing := self._reader.unfinished()):
@@ -261,13 +264,23 @@ class Reader:
         for text in (b"\n".join(lines), *lines):  # over several lines, or in one
             at = decoder.stray[0][0]
             frame = Frame(self.frames, "", text, at, at + len(text))
-            if error := error_in(_object(frame), frame):
+            found = (error_in(each, frame) for each in _objects(frame))
+            if error := next(filter(None, found), None):
+                self._error_between = True
                 yield (error,)
                 break
         if ended:
             at, shown = decoder.stray[0][0], clip(lines[0])
             said = f"{ended} lines are no field of an event stream; the first: {shown} (byte {at})"
             yield (Problem("unframed", "warning", said, self.frames),)
+
+    def _misnamed(self, decoder: SSEDecoder) -> Iterator[tuple[Event, ...]]:
+        """A line that is no field and holds a JSON object: an event that lost its field's name?"""
+        for at, line in decoder.stray if self.completed and not self._error_between else ():
+            if line.partition(b":")[2].lstrip()[:1] == b"{" or line.lstrip()[:1] == b"{":
+                text = f"the line {clip(line)} is no field (byte {at}); an event may be lost"
+                yield (Ambiguous(text, self.frames),)
+                return
 
     def _without_data(self, decoder: SSEDecoder) -> Iterator[tuple[Event, ...]]:
         """Named events that came without data dispatch nothing; one that matters may be lost."""
@@ -342,6 +355,16 @@ def _object(frame: Frame) -> dict[str, Any] | None:
     except NotJSON:
         return {}
     return payload if isinstance(payload, dict) else None
+
+
+def _objects(frame: Frame) -> list[dict[str, Any]]:
+    """The JSON objects in a frame: it is one, or an array of them."""
+    try:
+        payload = parse(frame.data)
+    except NotJSON:
+        return [{}]
+    items = payload if isinstance(payload, list) else [payload]
+    return [item for item in items if isinstance(item, dict)]
 
 
 def _is_keep_alive(frame: Frame) -> bool:
