@@ -143,7 +143,8 @@ def error_in(payload: Any, frame: Frame) -> ProviderError | None:
     if not (nested or flat or frame.event == "error"):
         return None
     source = nested if isinstance(nested, dict) else payload
-    kind = source.get("type") or source.get("code") or source.get("status") or "error"
+    said = (source.get(key) for key in ("type", "code", "status"))
+    kind = next((word for word in said if word and word != "error"), "error")
     message = source.get("message")
     if message is None:
         message = nested if isinstance(nested, str) else frame.text

@@ -45,10 +45,11 @@ class Bounds(msgspec.Struct, frozen=True):
 BOUNDS = Bounds()
 
 
-#: Wire format -> its reader. A new dialect is one more file, and its class in this list.
-DIALECTS: dict[str, type[Dialect]] = {
-    dialect.wire: dialect for dialect in (ClaudeReader, ChatReader, ResponsesReader, GeminiReader)
-}
+#: The readers. A new dialect is one more file, and its class in this list.
+READERS: tuple[type[Dialect], ...] = (ClaudeReader, ChatReader, ResponsesReader, GeminiReader)
+
+#: Wire format -> its reader.
+DIALECTS = {reader.wire: reader for reader in READERS}
 
 #: The wire formats, by name.
 WIRES = tuple(DIALECTS)
