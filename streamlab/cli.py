@@ -26,7 +26,7 @@ from streamlab.errors import UsageError, WireError
 __all__ = ["COMMANDS", "complain", "main", "make_parser", "report_bug"]
 
 #: The wire formats, for a `--help` that imports nothing (`wire/reader.py` has their readers).
-FORMATS = ("claude", "openai-chat", "openai-responses", "gemini")
+FORMATS = ("claude", "openai-chat", "openai-responses", "gemini", "gemini-interactions")
 
 STATUS = "exit status: 0 fine, 1 a finding, 2 bad usage or an unreadable file"
 

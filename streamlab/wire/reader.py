@@ -20,6 +20,7 @@ from .claude import ClaudeReader
 from .dialect import Dialect, word
 from .events import ENDINGS, Ambiguous, BoundExceeded, Event, KeepAlive, Problem, StreamEnded
 from .gemini import GeminiReader
+from .gemini_interactions import InteractionsReader
 from .jsonarray import JSONArrayDecoder
 from .jsonl import JSONLinesDecoder
 from .openai_chat import ChatReader
@@ -46,7 +47,13 @@ BOUNDS = Bounds()
 
 
 #: The readers. A new dialect is one more file, and its class in this list.
-READERS: tuple[type[Dialect], ...] = (ClaudeReader, ChatReader, ResponsesReader, GeminiReader)
+READERS: tuple[type[Dialect], ...] = (
+    ClaudeReader,
+    ChatReader,
+    ResponsesReader,
+    GeminiReader,
+    InteractionsReader,
+)
 
 #: Wire format -> its reader.
 DIALECTS = {reader.wire: reader for reader in READERS}
