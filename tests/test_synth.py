@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from streamlab.analysis.judge import Outcome, judge
 from streamlab.errors import UsageError
 from streamlab.streams import claude_writer, faults, parts, recording, synth
-from streamlab.streams.claude_faults import payload_of
 from streamlab.streams.parts import (
     OtherBlock,
     Part,
@@ -29,6 +28,7 @@ from streamlab.streams.parts import (
     ToolCall,
 )
 from streamlab.streams.recording import Recording
+from streamlab.streams.voice import payload_of
 
 FOLDER = Path(__file__).parents[1] / "fixtures"
 seeds = st.integers(0, 2**32)
@@ -401,7 +401,8 @@ def test_a_timed_fixture_reads_back_as_it_was(name: str) -> None:
 
 
 def test_every_fixture_has_its_row_and_there_is_no_other() -> None:
-    table = (FOLDER / "README.md").read_text(encoding="utf-8").split("## claude")[1]
+    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
+    table = readme.split("## claude")[1].split("\n## ")[0]
     rows = [row.split(" | ") for row in table.splitlines() if row.startswith("| `")]
     states = {row[0].strip("| `"): row[-1].strip("| ") for row in rows}
     assert states == {name: judge(source).state.value for name, (source, _) in FIXTURES.items()}

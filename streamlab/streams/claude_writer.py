@@ -1,25 +1,21 @@
 """The Claude API's side of the wire: parts in, frames out, as its "Streaming Messages" page says.
 
-It shares no code with the reader of the same format (`wire/claude.py`): each knows the page alone,
-so that reading back what this wrote proves something about both. What the page leaves open is in
-`parts.Style`, and drawn from the generator that the caller seeded.
+What the page leaves open is in `parts.Style`, and drawn from the generator that the caller seeded.
 
-Read next: `synth.py`, which adds the times and the network.
+Read next: `openai_chat_writer.py`, which says the same with less.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from random import Random
-from typing import Any
 
 import msgspec
 
 from streamlab.errors import UsageError
+from streamlab.streams import writing
 from streamlab.streams.parts import (
-    Content,
     OtherBlock,
     Part,
     RedactedThinking,
@@ -30,10 +26,35 @@ from streamlab.streams.parts import (
     Thinking,
     ToolCall,
 )
+from streamlab.streams.writing import (
+    INPUT_TOKENS,
+    Order,
+    Payload,
+    Written,
+    cannot_write,
+    fragments,
+    input_text,
+    interleaved,
+    tokens,
+)
 
-__all__ = ["MESSAGE", "frame", "identified", "payloads"]
+__all__ = ["MESSAGE", "frame", "identified", "payloads", "write"]
 
-Payload = dict[str, Any]
+
+def write(parts: tuple[Part, ...], order: Order, style: Style, rng: Random) -> list[Written]:
+    """The frames of one whole message."""
+    calls = any(isinstance(part, ToolCall) for part in parts)
+    delta = {
+        "stop_reason": order.stop_reason or ("tool_use" if calls else "end_turn"),
+        "stop_sequence": order.stop_sequence,
+        **({"stop_details": order.stop_details} if order.stop_details else {}),
+    }
+    start = {"id": f"msg_{order.seed:04}", "model": order.model}
+    newline = style.newline or "\n"
+    return [
+        Written(frame(payload, newline, style.ascii), payload["type"] == "content_block_delta")
+        for payload in payloads(parts, delta, order.usage, start, style, rng)
+    ]
 
 
 def payloads(
@@ -52,7 +73,7 @@ def payloads(
     usage = usage or _usage(blocks)
     found = [
         {"type": "message_start", "message": MESSAGE | start},
-        *(_interleaved(blocks, rng) if style.interleave else chain(*blocks)),
+        *(interleaved(blocks, rng) if style.interleave else chain(*blocks)),
         {"type": "message_delta", "delta": delta, "usage": usage},
         {"type": "message_stop"},
     ]
@@ -64,12 +85,7 @@ def payloads(
 
 def frame(payload: Payload, newline: str = "\n", ascii: bool = False) -> bytes:
     """One frame, its blank line included, named by its type."""
-    head = f"event: {_name(payload)}{newline}data: "
-    data = json.dumps(payload, ensure_ascii=ascii, separators=(",", ":"))
-    try:
-        return f"{head}{data}{newline}{newline}".encode()
-    except UnicodeEncodeError:  # half a character, which only an escape can say
-        return frame(payload, newline, ascii=True)
+    return writing.frame(payload, newline, ascii, _name(payload))
 
 
 def _name(payload: Payload) -> str:
@@ -106,7 +122,7 @@ MESSAGE: Payload = {
     "content": [],
     "stop_reason": None,
     "stop_sequence": None,
-    "usage": {"input_tokens": 25, "output_tokens": 1},
+    "usage": {"input_tokens": INPUT_TOKENS, "output_tokens": 1},
 }
 
 
@@ -124,12 +140,14 @@ def _content(part: Part, style: Style, rng: Random) -> tuple[Payload, list[Paylo
     """What a block is when it starts, and what is then added to it."""
     match part:
         case Text():
-            deltas = _deltas("text_delta", "text", _fragments(part.text, style, rng))
+            if part.refusal:
+                raise cannot_write(part, "claude", "a refusal there is a stop reason, not a text")
+            deltas = _deltas("text_delta", "text", fragments(part.text, style, rng))
             deltas += [{"type": "citations_delta", "citation": it} for it in part.citations]
             start: Payload = {"type": "text", "text": ""}
             return start | ({"citations": []} if part.citations else {}), deltas
         case Thinking():
-            pieces = _fragments(part.thinking, style, rng)
+            pieces = fragments(part.thinking, style, rng)
             deltas = _deltas("thinking_delta", "thinking", pieces)
             signature = (part.signature,) if part.signature else ()
             deltas += _deltas("signature_delta", "signature", signature)
@@ -138,7 +156,7 @@ def _content(part: Part, style: Style, rng: Random) -> tuple[Payload, list[Paylo
             return {"type": "redacted_thinking", "data": part.data}, []
         case ToolCall() | ServerToolCall():
             kind = "tool_use" if isinstance(part, ToolCall) else "server_tool_use"
-            pieces = _fragments(_input_text(part.input, style), style, rng)
+            pieces = fragments(input_text(part.input, style, empty=""), style, rng)
             first = ("",) if style.first_empty else ()
             deltas = _deltas("input_json_delta", "partial_json", (*first, *pieces))
             return {"type": kind, "id": part.id, "name": part.name, "input": {}}, deltas
@@ -149,45 +167,13 @@ def _content(part: Part, style: Style, rng: Random) -> tuple[Payload, list[Paylo
             return part.block, list(part.deltas)
 
 
-def _input_text(value: Payload | Content, style: Style) -> Content:
-    """A tool's input as JSON text; nothing at all for an empty one, as on the wire."""
-    if not isinstance(value, dict):
-        return value
-    return json.dumps(value, ensure_ascii=style.ascii) if value else ""
-
-
-def _fragments(content: Content, style: Style, rng: Random) -> tuple[str, ...]:
-    if not isinstance(content, str):
-        return content
-    least, most = style.fragment
-    pieces: list[str] = []
-    at = 0
-    while at < len(content):
-        size = rng.randrange(least, most + 1)
-        pieces.append(content[at : at + size])
-        at += size
-    return tuple(pieces)
-
-
 def _deltas(kind: str, field: str, pieces: Iterable[str]) -> list[Payload]:
     return [{"type": kind, field: piece} for piece in pieces]
 
 
-def _interleaved(blocks: list[list[Payload]], rng: Random) -> Iterator[Payload]:
-    """Merge the blocks' frames: each block in its own order, and starting in theirs."""
-    unstarted, started = [block[::-1] for block in blocks], list[list[Payload]]()
-    while unstarted or started:
-        pick = rng.randrange(len(started) + bool(unstarted))
-        if pick == len(started):
-            started.append(unstarted.pop(0))
-        yield started[pick].pop()
-        if not started[pick]:
-            del started[pick]
-
-
 def _usage(blocks: list[list[Payload]]) -> Payload:
-    """About four characters to a token: nobody can say more from outside."""
+    """What the deltas of all blocks cost."""
     deltas = (payload.get("delta", {}) for block in blocks for payload in block)
     generated = ("text", "thinking", "partial_json")
     size = sum(len(value) for d in deltas for key, value in d.items() if key in generated)
-    return {"output_tokens": 1 + size // 4}
+    return {"output_tokens": tokens(size)}

@@ -1,7 +1,8 @@
 """What an answer is meant to say, before any wire format: its parts, and how to write them down.
 
 Values only. The names are the Claude API's, which has a block for each of them; the other formats
-say the same with fewer. Read next: `claude_writer.py`, which writes them down.
+say the same with fewer (`gaps.py` lists what they can't say). Read next: `writing.py`, for what the
+four writers share, and `claude_writer.py`, the first of them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Text(msgspec.Struct, frozen=True):
 
     text: Content
     citations: tuple[dict[str, Any], ...] = ()
+    refusal: bool = False  #: said in place of an answer, where a format has a field for that
 
 
 class Thinking(msgspec.Struct, frozen=True):
@@ -84,12 +86,25 @@ Part = (
 
 
 class Style(msgspec.Struct, frozen=True):
-    """How the content is written down; every choice here is legal, and means the same."""
+    """How the content is written down; every choice here is legal, and means the same.
+
+    A field that a wire format has no use for is not looked at, so one style serves all four. ""
+    is what the vendor itself does.
+    """
 
     fragment: tuple[int, int] = (4, 14)  #: fewest and most characters in a delta
     first_empty: bool = True  #: a tool's first fragment is "", as real streams do
-    pings: int = 1
-    interleave: bool = False  #: blocks open side by side, instead of one after the other
+    pings: int = 1  #: Claude
+    comments: int = 0  #: Chat, Responses: keep-alives of a proxy, as lines that begin with ":"
+    interleave: bool = False  #: parts side by side, instead of one after the other (not Gemini)
     ascii: bool = False  #: \\u escapes instead of UTF-8
-    newline: str = "\n"  #: or "\r\n", or "\r"
+    newline: str = ""  #: "\n", "\r\n" or "\r"; Gemini ends its lines with CRLF, the others with LF
     chunking: str = "frame"  #: what one network read brings; see `synth.CHUNKING`
+
+    # What servers of one format do differently.
+    usage: str = ""  #: Chat, Gemini: in each chunk, in the last one, or none: see `writing.USAGE`
+    finish: str = ""  #: Chat, Gemini: the reason to stop in a chunk of its "own", or in the "last"
+    repeat_ids: bool = False  #: Chat: a call's id and name in each of its deltas
+    reasoning: str = "reasoning_content"  #: Chat: the field of the thinking, which is no standard
+    form: str = "sse"  #: Gemini: "sse", or one JSON "array", as without `alt=sse`
+    arguments: str = "whole"  #: Gemini: a call's input "whole", or by "path", as Vertex can
