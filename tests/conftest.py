@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.lab import chromium, find_chromium
+from tests.lab import Lab, chromium, find_chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -35,14 +36,42 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where several processes share the tests, a file stays in one, and the browsers all in one.
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the order of `pytest_collection_modifyitems`: many tests are not yet a long file."""
+    if hasattr(config.option, "loadscopereorder"):  # else one process runs all
+        config.option.loadscopereorder = False
 
-    Two browsers at a time would measure each other.
+
+#: Files that take longest, after the browser's: what begins last must be short.
+LONG = (
+    "test_mutants.py",
+    "test_notebooks.py",
+    "test_explorer.py",
+    "test_checkout.py",
+    "test_faults.py",
+    "test_crash.py",
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes share the tests, a file stays in one, and the long ones come first.
+
+    A file's tests with a browser are a group of their own: what follows in the same process may
+    need a thread in which no event loop runs.
     """
+    if not getattr(config.option, "numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ:
+        return
     for item in items:
-        group = "browser" if item.get_closest_marker("browser") else item.path.name
-        item.add_marker(pytest.mark.xdist_group(group))
+        browses = item.get_closest_marker("browser") is not None
+        item.add_marker(pytest.mark.xdist_group(f"{item.path.name}{' in a browser' * browses}"))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    """When an item's group has its turn; equals keep their order."""
+    if item.get_closest_marker("browser"):
+        return 0
+    return 1 + LONG.index(item.path.name) if item.path.name in LONG else 1 + len(LONG)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -62,6 +91,22 @@ def browser() -> Iterator[Browser]:
     it could call `asyncio.run`.
     """
     with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A JupyterLab over a copy of the lessons, one a process; its kernels use this checkout.
+
+    A test may write a notebook of its own into `lab.folder`.
+    """
+    from tests.refresh_notebooks import NOTEBOOKS, kernel_environment  # half a second
+
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:  # the server hands it on to its kernels
+            environment = kernel_environment(str(tmp_path_factory.mktemp("ipython")))
+            patch.setenv("PYTHONPATH", environment["PYTHONPATH"])
+            running = stack.enter_context(Lab(NOTEBOOKS))
         yield running
 
 

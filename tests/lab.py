@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, TimeoutError, sync_playwright
 
 CHROMIUM_ARGUMENTS = (
     "--no-sandbox",  # a container's root has no sandbox
@@ -154,10 +154,14 @@ class Lab:
     def open(
         self, browser: Browser, notebook: str, theme: str = "Light", width: int = 1280
     ) -> Iterator[Notebook]:
-        """Open a notebook of the folder in the Light or the Dark theme, its kernel idle."""
+        """Open a notebook of the folder in the Light or the Dark theme, its kernel idle.
+
+        The kernel is a fresh one, and ends with the page: Lab itself would keep it.
+        """
         self.set("@jupyterlab/apputils-extension/themes", {"theme": f"JupyterLab {theme}"})
-        # One context a server: the second page finds Lab's 20 MB of script in its cache.
-        self.context = self.context or browser.new_context()
+        # One context a browser: the second page finds Lab's 20 MB of script in its cache.
+        if self.context is None or self.context.browser is not browser:
+            self.context = browser.new_context()
         page = self.context.new_page()
         page.set_viewport_size({"width": width, "height": 900})
         page.set_default_timeout(PATIENCE * 1000)
@@ -175,6 +179,8 @@ class Lab:
         try:
             yield opened
         finally:
+            with suppress(Error):  # of a page that is gone already; whatever broke it is told
+                page.evaluate(f"{CONTEXT}?.shutdown()")
             page.close()
 
 

@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 
 from streamlab.study.boundaries import EXPECTED, shown
 from tests.lab import PATIENCE, Lab, Notebook
-from tests.refresh_notebooks import KERNEL, kernel_environment
+from tests.refresh_notebooks import KERNEL
 from tests.test_stepper_browser import PALE
 
 if TYPE_CHECKING:
@@ -32,17 +32,11 @@ CELLS = "jupyterapp.shell.currentWidget.content.widgets.length"
 RIGHT = [shown(event) for event in EXPECTED]
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    folder = tmp_path_factory.mktemp("explorer")
+@pytest.fixture(scope="module", autouse=True)
+def notebook_to_open(lab: Lab) -> None:
     cells = [nbformat.v4.new_code_cell(source) for source in SOURCES]
     notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
-    nbformat.write(notebook, folder / FILE)
-    with pytest.MonkeyPatch.context() as patch:
-        environment = kernel_environment(str(tmp_path_factory.mktemp("ipython")))
-        patch.setenv("PYTHONPATH", environment["PYTHONPATH"])
-        with Lab(folder) as running:
-            yield running
+    nbformat.write(notebook, lab.folder / FILE)
 
 
 @contextmanager

@@ -41,6 +41,12 @@ def test_what_the_page_picks_can_be_read_in_code() -> None:
     assert without(board.picked).property == "P5"
 
 
+def test_what_a_message_picks_is_there_before_its_state_comes() -> None:
+    board = GuardBoard()
+    board._handle_custom_msg({"picked": NAME, "board": {}}, [])
+    assert (board.picked, board.board) == (NAME, GuardBoard().board)
+
+
 def test_what_is_no_guard_is_refused() -> None:
     board = GuardBoard(NAME)
     with pytest.raises(traitlets.TraitError, match="there is no guard 'x'"):
@@ -132,9 +138,12 @@ def test_the_view_builds_no_markup_and_asks_no_network() -> None:
     assert len(script.splitlines()) <= 200
 
 
-def test_the_view_asks_its_model_for_nothing_but_the_five_that_a_saved_page_has() -> None:
+def test_the_view_asks_its_model_for_the_five_that_a_saved_page_has_and_may_do_without_send() -> (
+    None
+):
     used = set(re.findall(r"model\.(\w+)", read("guards.js")))
-    assert used == {"get", "set", "on", "off", "save_changes"}
+    assert used == {"get", "set", "on", "off", "save_changes", "send"}
+    assert not re.search(r"model\.send(?!\?\.)", read("guards.js"))
 
 
 def test_every_state_has_the_sign_and_the_tone_that_the_stepper_gives_it() -> None:

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.lab import PATIENCE, Lab, Notebook
-from tests.refresh_notebooks import NOTEBOOKS, kernel_environment
+from tests.cells import run
+from tests.lab import PATIENCE, Lab
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Locator
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=PATIENCE * 1000)
 
 LESSON = "03-assembling.ipynb"
-#: Run one cell by its id, and show it; gives its place.
-RUN = """
-async id => {
-  const notebook = jupyterapp.shell.currentWidget.content;
-  const place = notebook.widgets.findIndex(cell => cell.model.id === id);
-  notebook.activeCellIndex = place;
-  notebook.deselectAll();
-  await notebook.scrollToItem(place);
-  await jupyterapp.commands.execute('notebook:run-cell');
-  return place;
-}
-"""
 #: Write the learner's answer in place of the stub's, or of another answer.
 ANSWER = r"""
 line => {
@@ -40,24 +27,6 @@ line => {
   shared.setSource(shared.getSource().replace(/^ {4}.*$/m, '    ' + line));
 }
 """
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with pytest.MonkeyPatch.context() as patch:
-        environment = kernel_environment(str(tmp_path_factory.mktemp("ipython")))
-        patch.setenv("PYTHONPATH", environment["PYTHONPATH"])
-        with Lab(NOTEBOOKS) as running:
-            yield running
-
-
-def run(notebook: Notebook, *ids: str) -> Locator:
-    """Run some cells, one after the other; what the last one put out."""
-    for id in ids:
-        place = notebook.page.evaluate(RUN, id)
-        notebook.wait_until_idle()
-    cell = notebook.page.locator(f'.jp-Cell[data-windowed-list-index="{place}"]')
-    return cell.locator(".jp-OutputArea")
 
 
 @pytest.mark.parametrize("theme", ["Light", "Dark"])

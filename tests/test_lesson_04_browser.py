@@ -9,32 +9,19 @@ import pytest
 from playwright.sync_api import expect
 
 from streamlab.study.questions import question
+from tests.cells import run
 from tests.lab import PATIENCE, Lab, Notebook
-from tests.refresh_notebooks import NOTEBOOKS, kernel_environment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Locator
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=PATIENCE * 1000)
 
 LESSON = "04-two-buffers.ipynb"
 PARTIAL = "Yes, W-7 can be deleted."
-#: Run one cell by its id, and show it; gives its place.
-RUN = """
-async id => {
-  const notebook = jupyterapp.shell.currentWidget.content;
-  const place = notebook.widgets.findIndex(cell => cell.model.id === id);
-  if (place < 0) throw new Error(`no cell ${id}`);
-  notebook.activeCellIndex = place;
-  notebook.deselectAll();
-  await notebook.scrollToItem(place);
-  await jupyterapp.commands.execute('notebook:run-cell');
-  return place;
-}
-"""
 #: Write an answer in place of the stub's.
 ANSWER = """
 line => {
@@ -45,15 +32,6 @@ line => {
 """
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with pytest.MonkeyPatch.context() as patch:
-        environment = kernel_environment(str(tmp_path_factory.mktemp("ipython")))
-        patch.setenv("PYTHONPATH", environment["PYTHONPATH"])
-        with Lab(NOTEBOOKS) as running:
-            yield running
-
-
 @pytest.fixture(params=["Light", "Dark"])
 def notebook(lab: Lab, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Notebook]:
     """The lesson with a fresh kernel, which has no guesses."""
@@ -61,16 +39,6 @@ def notebook(lab: Lab, browser: Browser, request: pytest.FixtureRequest) -> Iter
         run(opened, "imports", "broken")
         yield opened
         assert opened.errors == []
-        opened.page.evaluate("jupyterapp.shell.currentWidget.sessionContext.shutdown()")
-
-
-def run(notebook: Notebook, *ids: str) -> Locator:
-    """Run some cells, one after the other; what the last one put out."""
-    for id in ids:
-        place = notebook.page.evaluate(RUN, id)
-        notebook.wait_until_idle()
-    cell = notebook.page.locator(f'.jp-Cell[data-windowed-list-index="{place}"]')
-    return cell.locator(".jp-OutputArea")
 
 
 def test_the_screen_grows_by_key_while_what_is_kept_stays(

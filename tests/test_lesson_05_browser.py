@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +10,7 @@ from playwright.sync_api import expect
 from streamlab.study.exercise_05 import SEQUENCES
 from streamlab.study.questions import question
 from tests.cells import run, shown
-from tests.lab import PATIENCE, Lab, Notebook
-from tests.refresh_notebooks import NOTEBOOKS, kernel_environment
+from tests.lab import PATIENCE, Lab
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,30 +31,11 @@ line => {
 """
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with pytest.MonkeyPatch.context() as patch:
-        environment = kernel_environment(str(tmp_path_factory.mktemp("ipython")))
-        patch.setenv("PYTHONPATH", environment["PYTHONPATH"])
-        with Lab(NOTEBOOKS) as running:
-            yield running
-
-
-@contextmanager
-def opened(lab: Lab, browser: Browser, theme: str = "Light") -> Iterator[Notebook]:
-    """Open the lesson with a fresh kernel: Lab keeps the last one, and with it the guesses."""
-    with lab.open(browser, LESSON, theme) as notebook:
-        try:
-            yield notebook
-        finally:
-            notebook.page.evaluate("jupyterapp.shell.currentWidget.sessionContext.shutdown()")
-
-
 def test_three_guesses_in_one_cell_are_kept_apart_and_told_together(
     lab: Lab, browser: Browser
 ) -> None:
     ids = ("05-r1", "05-r2", "05-r3")
-    with opened(lab, browser) as notebook:
+    with lab.open(browser, LESSON) as notebook:
         boxes = run(notebook, "imports", "predict-whole").locator(".sl-quiz")
         expect(boxes).to_have_count(3)
         for box, id, guess in zip(boxes.all(), ids, (1, 1, 2), strict=True):
@@ -78,7 +56,7 @@ def test_three_guesses_in_one_cell_are_kept_apart_and_told_together(
 
 
 def test_the_keyboard_leads_from_question_to_question(lab: Lab, browser: Browser) -> None:
-    with opened(lab, browser) as notebook:
+    with lab.open(browser, LESSON) as notebook:
         boxes = run(notebook, "imports", "predict-often").locator(".sl-quiz")
         keyboard = notebook.page.keyboard
         first, second = (box.get_by_role("radio").first for box in boxes.all())
@@ -101,7 +79,7 @@ def test_the_keyboard_leads_from_question_to_question(lab: Lab, browser: Browser
 def test_the_figures_and_the_views_are_there_by_day_and_by_night(
     lab: Lab, browser: Browser, theme: str, tmp_path: Path
 ) -> None:
-    with opened(lab, browser, theme) as notebook:
+    with lab.open(browser, LESSON, theme) as notebook:
         notebook.run_all()
         for id, word in {
             "machine": "VALIDATED_PROPOSAL",
@@ -117,7 +95,7 @@ def test_the_figures_and_the_views_are_there_by_day_and_by_night(
 
 
 def test_the_lost_answer_can_be_walked_through_by_key(lab: Lab, browser: Browser) -> None:
-    with opened(lab, browser) as notebook:
+    with lab.open(browser, LESSON) as notebook:
         view = run(notebook, "imports", "stepper").locator(".sl-stepper")
         expect(view).to_contain_text("step 22 of 25")
         expect(view).to_contain_text("Proposal ready for review")
@@ -135,7 +113,7 @@ def test_an_answer_with_a_mistake_and_the_right_one_are_told_apart(
     states = [each.state.value for each in SEQUENCES.values()]
     right = f"return dict(zip('abcdefghijkl', {states}))[case]"
     believes = right.replace("INVALID", "VALIDATED_PROPOSAL", 1)
-    with opened(lab, browser) as notebook:
+    with lab.open(browser, LESSON) as notebook:
         expect(run(notebook, "imports", "exercise-stub")).to_contain_text("not answered yet")
         notebook.page.evaluate(ANSWER, believes)
         told = run(notebook, "exercise-stub")

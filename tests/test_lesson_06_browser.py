@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,8 +9,7 @@ from playwright.sync_api import expect
 
 from streamlab.study.questions import question
 from tests.cells import run, shown
-from tests.lab import PATIENCE, Lab, Notebook
-from tests.refresh_notebooks import NOTEBOOKS, kernel_environment
+from tests.lab import PATIENCE, Lab
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,27 +41,8 @@ RIGHT = """\
     return row.state"""
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with pytest.MonkeyPatch.context() as patch:
-        environment = kernel_environment(str(tmp_path_factory.mktemp("ipython")))
-        patch.setenv("PYTHONPATH", environment["PYTHONPATH"])
-        with Lab(NOTEBOOKS) as running:
-            yield running
-
-
-@contextmanager
-def opened(lab: Lab, browser: Browser, theme: str = "Light") -> Iterator[Notebook]:
-    """Open the lesson with a fresh kernel: Lab keeps the last one, and with it the guesses."""
-    with lab.open(browser, LESSON, theme) as notebook:
-        try:
-            yield notebook
-        finally:
-            notebook.page.evaluate("jupyterapp.shell.currentWidget.sessionContext.shutdown()")
-
-
 def test_a_guess_about_the_repairs_is_answered_by_what_they_do(lab: Lab, browser: Browser) -> None:
-    with opened(lab, browser) as notebook:
+    with lab.open(browser, LESSON) as notebook:
         box = run(notebook, "imports", "naive", "naive-broken", "predict-fix").locator(".sl-quiz")
         expect(shown(notebook, "naive-broken")).to_contain_text("W-7 is paid twice")
         box = shown(notebook, "predict-fix").locator(".sl-quiz")
@@ -81,7 +59,7 @@ def test_a_guess_about_the_repairs_is_answered_by_what_they_do(lab: Lab, browser
 def test_the_whole_lesson_runs_by_day_and_by_night(
     lab: Lab, browser: Browser, theme: str, tmp_path: Path
 ) -> None:
-    with opened(lab, browser, theme) as notebook:
+    with lab.open(browser, LESSON, theme) as notebook:
         notebook.run_all()
         expect(shown(notebook, "run-race")).to_contain_text("100 races: one winner in 100")
         expect(shown(notebook, "run-crash")).to_contain_text("asked to: close submit close")
@@ -92,7 +70,7 @@ def test_the_whole_lesson_runs_by_day_and_by_night(
 
 
 def test_the_three_tries_of_the_race_by_mouse_and_key(lab: Lab, browser: Browser) -> None:
-    with opened(lab, browser) as notebook:
+    with lab.open(browser, LESSON) as notebook:
         view = run(notebook, "imports", "view-race").locator(".sl-race")
         verdict = view.locator(".verdict")
         cancel = view.get_by_role("slider", name="a person cancels")
@@ -117,7 +95,7 @@ def test_the_three_tries_of_the_race_by_mouse_and_key(lab: Lab, browser: Browser
 def test_an_answer_with_a_mistake_and_the_right_one_are_told_apart(
     lab: Lab, browser: Browser
 ) -> None:
-    with opened(lab, browser) as notebook:
+    with lab.open(browser, LESSON) as notebook:
         expect(run(notebook, "imports", "exercise-stub")).to_contain_text("not answered yet")
         notebook.page.evaluate(ANSWER, RIGHT.replace('"RECONCILING"', '"ABORTED"'))
         told = run(notebook, "exercise-stub")

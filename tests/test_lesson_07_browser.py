@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,29 +9,16 @@ import pytest
 from playwright.sync_api import expect
 
 from streamlab.consumer.turn_events import TOLD, TurnState
+from tests.cells import run, shown
 from tests.lab import PATIENCE, Lab, Notebook
-from tests.refresh_notebooks import NOTEBOOKS, kernel_environment
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=PATIENCE * 1000)
 
 LESSON = "07-the-tool-loop.ipynb"
-PLACE = """
-id => jupyterapp.shell.currentWidget.content.widgets.findIndex(cell => cell.model.id === id)
-"""
-SCROLL = "place => jupyterapp.shell.currentWidget.content.scrollToItem(place)"
-RUN = """
-async place => {
-  const notebook = jupyterapp.shell.currentWidget.content;
-  notebook.activeCellIndex = place;
-  notebook.deselectAll();
-  await notebook.scrollToItem(place);
-  await jupyterapp.commands.execute('notebook:run-cell');
-}
-"""
 #: Put other code into a cell.
 WRITE = """
 ([id, code]) => {
@@ -77,36 +62,6 @@ check("07-ex", turns.settled(run_all))
 """
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with pytest.MonkeyPatch.context() as patch:
-        environment = kernel_environment(str(tmp_path_factory.mktemp("ipython")))
-        patch.setenv("PYTHONPATH", environment["PYTHONPATH"])
-        with Lab(NOTEBOOKS) as running:
-            yield running
-
-
-@contextmanager
-def opened(lab: Lab, browser: Browser, theme: str = "Light") -> Iterator[Notebook]:
-    """Open the lesson with a fresh kernel."""
-    with lab.open(browser, LESSON, theme) as notebook:
-        try:
-            yield notebook
-        finally:
-            notebook.page.evaluate("jupyterapp.shell.currentWidget.sessionContext.shutdown()")
-
-
-def run(notebook: Notebook, *ids: str) -> Locator:
-    """Run some cells, one after the other; what the last one put out, in view."""
-    for id in ids:
-        notebook.page.evaluate(RUN, notebook.page.evaluate(PLACE, id))
-        notebook.wait_until_idle()
-    place = notebook.page.evaluate(PLACE, ids[-1])
-    notebook.page.evaluate(SCROLL, place)
-    cell = notebook.page.locator(f'.jp-Cell[data-windowed-list-index="{place}"]')
-    return cell.locator(".jp-OutputArea")
-
-
 def write(notebook: Notebook, id: str, code: str) -> None:
     notebook.page.evaluate(WRITE, [id, code])
 
@@ -115,7 +70,7 @@ def write(notebook: Notebook, id: str, code: str) -> None:
 def test_a_turn_that_is_cancelled_while_tools_run_says_so_and_nothing_moves_afterwards(
     lab: Lab, browser: Browser, theme: str, tmp_path: Path
 ) -> None:
-    with opened(lab, browser, theme) as notebook:
+    with lab.open(browser, LESSON, theme) as notebook:
         write(notebook, "view", VIEW)
         view = run(notebook, "imports", "view").locator(".sl-turn")
         cancel = view.get_by_role("button", name="Cancel")
@@ -148,14 +103,14 @@ def test_a_turn_that_is_cancelled_while_tools_run_says_so_and_nothing_moves_afte
 def test_by_keyboard_a_turn_runs_to_its_end_beside_another_cell_and_then_once_more(
     lab: Lab, browser: Browser, tmp_path: Path
 ) -> None:
-    with opened(lab, browser) as notebook:
+    with lab.open(browser, LESSON) as notebook:
         view = run(notebook, "imports", "view").locator(".sl-turn")
         view.get_by_role("button", name="Run").focus()
         notebook.page.keyboard.press("Enter")
         expect(view.locator(".chip").first).to_have_text("▸running")
         write(notebook, "naive-good", "print('meanwhile')")  # the loop is free
         expect(run(notebook, "naive-good")).to_have_text("meanwhile")
-        notebook.page.evaluate(SCROLL, notebook.page.evaluate(PLACE, "view"))
+        shown(notebook, "view")
         expect(view.locator(".state")).to_have_text("ANSWERED")
         expect(view.locator(".chip")).to_have_text(["✓done", "✓done", "✕error"])
         expect(view.locator(".bubble")).to_have_count(1)
@@ -173,7 +128,7 @@ def test_by_keyboard_a_turn_runs_to_its_end_beside_another_cell_and_then_once_mo
 
 
 def test_the_whole_lesson_runs_and_an_async_answer_is_checked(lab: Lab, browser: Browser) -> None:
-    with opened(lab, browser) as notebook:
+    with lab.open(browser, LESSON) as notebook:
         notebook.run_all()
         write(notebook, "exercise-stub", ANSWER)
         expect(run(notebook, "exercise-stub")).to_have_text("07-ex: right in all 7 cases.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,78 +10,17 @@ import pytest
 from playwright.sync_api import expect
 
 from streamlab.study.questions import question
-from tests.lab import PATIENCE, Lab, Notebook
-from tests.refresh_notebooks import NOTEBOOKS, kernel_environment, notebooks
+from tests.cells import run, shown
+from tests.lab import PATIENCE, Lab
+from tests.refresh_notebooks import notebooks
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=PATIENCE * 1000)
 
 FIRST = "00-start-here.ipynb"
-#: The cells of a notebook: where each stands, by its id.
-PLACE = """
-id => jupyterapp.shell.currentWidget.content.widgets.findIndex(cell => cell.model.id === id)
-"""
-#: Run one cell by its id, and show it.
-RUN = """
-async id => {
-  const notebook = jupyterapp.shell.currentWidget.content;
-  const place = notebook.widgets.findIndex(cell => cell.model.id === id);
-  if (place < 0) throw new Error(`no cell ${id}`);
-  notebook.activeCellIndex = place;
-  notebook.deselectAll();
-  await notebook.scrollToItem(place);
-  await jupyterapp.commands.execute('notebook:run-cell');
-}
-"""
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with pytest.MonkeyPatch.context() as patch:
-        environment = kernel_environment(str(tmp_path_factory.mktemp("ipython")))
-        patch.setenv("PYTHONPATH", environment["PYTHONPATH"])
-        with Lab(NOTEBOOKS) as running:
-            yield running
-
-
-@contextmanager
-def opened(
-    lab: Lab, browser: Browser, name: str = FIRST, theme: str = "Light"
-) -> Iterator[Notebook]:
-    """Open a lesson with a fresh kernel: Lab keeps the last one, and with it the guesses."""
-    with lab.open(browser, name, theme) as notebook:
-        try:
-            yield notebook
-        finally:
-            notebook.page.evaluate("jupyterapp.shell.currentWidget.sessionContext.shutdown()")
-
-
-def run(notebook: Notebook, *ids: str) -> None:
-    """Run some cells, one after the other."""
-    for id in ids:
-        notebook.page.evaluate(RUN, id)
-        notebook.wait_until_idle()
-
-
-def cell(notebook: Notebook, id: str) -> Locator:
-    """The cell of that id, as it stands on the page."""
-    place = notebook.page.evaluate(PLACE, id)
-    return notebook.page.locator(f'.jp-Cell[data-windowed-list-index="{place}"]')
-
-
-def output(notebook: Notebook, id: str) -> Locator:
-    """Run a cell; what it put out."""
-    run(notebook, id)
-    return cell(notebook, id).locator(".jp-OutputArea")
-
-
-def show(notebook: Notebook, id: str) -> None:
-    """Scroll to a cell: Lab takes those that are far away out of the page."""
-    place = notebook.page.evaluate(PLACE, id)
-    notebook.page.evaluate("i => jupyterapp.shell.currentWidget.content.scrollToItem(i)", place)
 
 
 #: Each lesson in one theme, in turn: what differs by theme is the views', and they have tests.
@@ -94,7 +31,7 @@ THEMES = [*zip(notebooks(), cycle(["Light", "Dark"]), strict=False)]
 def test_a_lesson_runs_from_top_to_bottom(
     lab: Lab, browser: Browser, path: Path, theme: str, tmp_path: Path
 ) -> None:
-    with opened(lab, browser, path.name, theme) as notebook:
+    with lab.open(browser, path.name, theme) as notebook:
         notebook.run_all()
         assert notebook.errors == []
         notebook.screenshot(tmp_path / f"{path.stem}-{theme}.png")
@@ -102,9 +39,9 @@ def test_a_lesson_runs_from_top_to_bottom(
 
 def test_a_guess_by_mouse_is_kept_and_answered(lab: Lab, browser: Browser) -> None:
     asked = question("00-sdk")
-    with opened(lab, browser) as notebook:
+    with lab.open(browser, FIRST) as notebook:
         run(notebook, "imports", "arrived", "predict-sdk")
-        quiz = cell(notebook, "predict-sdk").locator(".sl-quiz")
+        quiz = shown(notebook, "predict-sdk").locator(".sl-quiz")
         status, says = quiz.get_by_role("status"), quiz.locator(".says:visible")
         expect(status).to_have_text("Pick one, then run the next cell.")
         expect(quiz.get_by_role("button")).to_be_disabled()
@@ -112,24 +49,24 @@ def test_a_guess_by_mouse_is_kept_and_answered(lab: Lab, browser: Browser) -> No
         expect(status).to_have_text("Your guess is A. Now run the next cell.")
         expect(says).to_have_count(0)
         run(notebook, "sdk")
-        expect(output(notebook, "reveal-sdk")).to_contain_text("You guessed A: It raises")
-        show(notebook, "predict-sdk")
+        expect(run(notebook, "reveal-sdk")).to_contain_text("You guessed A: It raises")
+        shown(notebook, "predict-sdk")
         expect(says).to_have_text(f"Not so. {asked.options[0].says}")
         expect(quiz.locator('[data-state="right"] .letter')).to_have_text("D")
         quiz.get_by_text("It returns the call").click()
         expect(says).to_have_text(f"Right. {asked.options[3].says}")
         expect(status).to_contain_text("You guessed A.")
-        expect(output(notebook, "summary")).to_contain_text("0 of 1 guesses were right")
+        expect(run(notebook, "summary")).to_contain_text("0 of 1 guesses were right")
         assert notebook.errors == []
 
 
 def test_a_guess_by_keyboard_stays_out_of_the_notebooks_way(lab: Lab, browser: Browser) -> None:
-    with opened(lab, browser) as notebook:
+    with lab.open(browser, FIRST) as notebook:
         run(notebook, "imports", "predict-sdk")
         keyboard = notebook.page.keyboard
         cells = "jupyterapp.shell.currentWidget.content.widgets.length"
         count = notebook.page.evaluate(cells)
-        quiz = cell(notebook, "predict-sdk").locator(".sl-quiz")
+        quiz = shown(notebook, "predict-sdk").locator(".sl-quiz")
         third = quiz.get_by_role("radio").nth(2)
         quiz.get_by_role("radio").first.focus()
         for key in ("Space", "ArrowDown", "ArrowDown"):
@@ -148,23 +85,23 @@ def test_a_guess_by_keyboard_stays_out_of_the_notebooks_way(lab: Lab, browser: B
 
 
 def test_running_everything_first_gives_nothing_away(lab: Lab, browser: Browser) -> None:
-    with opened(lab, browser) as notebook:
+    with lab.open(browser, FIRST) as notebook:
         notebook.run_all()
-        show(notebook, "predict-sdk")
-        quiz = cell(notebook, "predict-sdk").locator(".sl-quiz")
+        shown(notebook, "predict-sdk")
+        quiz = shown(notebook, "predict-sdk").locator(".sl-quiz")
         expect(quiz.get_by_role("status")).to_have_text("Pick one; the reason appears here.")
         expect(quiz.locator('[data-state="right"], .says:visible')).to_have_count(0)
         quiz.get_by_role("radio").nth(3).check()
         expect(quiz.locator(".says:visible")).to_contain_text("Right. ")
-        expect(output(notebook, "summary")).to_contain_text("1 of 1 guesses were right")
+        expect(run(notebook, "summary")).to_contain_text("1 of 1 guesses were right")
 
 
 def test_the_view_of_lesson_00_stands_where_the_connection_ended(
     lab: Lab, browser: Browser
 ) -> None:
-    with opened(lab, browser) as notebook:
+    with lab.open(browser, FIRST) as notebook:
         run(notebook, "imports", "arrived", "stepper")
-        view = cell(notebook, "stepper").locator(".sl-stepper")
+        view = shown(notebook, "stepper").locator(".sl-stepper")
         for text in ("step 11 of 11", "Interrupted: the answer", "nothing may be acted on"):
             expect(view).to_contain_text(text)
 
@@ -175,15 +112,15 @@ def test_an_answer_to_the_exercise_is_checked(lab: Lab, browser: Browser) -> Non
       const shared = widgets.find(c => c.model.id === 'exercise-stub').model.sharedModel;
       shared.setSource(shared.getSource().replace('return ...  # your answer', line));
     }"""
-    with opened(lab, browser) as notebook:
+    with lab.open(browser, FIRST) as notebook:
         run(notebook, "imports")
-        expect(output(notebook, "exercise-stub")).to_contain_text("not answered yet")
+        expect(run(notebook, "exercise-stub")).to_contain_text("not answered yet")
         notebook.page.evaluate(write, "return 'message_stop' in names")
-        expect(output(notebook, "exercise-stub")).to_contain_text("token limit inside the number")
+        expect(run(notebook, "exercise-stub")).to_contain_text("token limit inside the number")
 
 
 def test_lessons_lead_to_each_other(lab: Lab, browser: Browser) -> None:
-    with opened(lab, browser) as notebook:
+    with lab.open(browser, FIRST) as notebook:
         notebook.page.get_by_role("link", name="01 What are the six events for?").first.click()
         title = notebook.page.locator(".jp-RenderedMarkdown h1", has_text="What are the six")
         expect(title).to_be_visible()

@@ -601,7 +601,7 @@ def test_other_tables_are_readable_too(
 @pytest.mark.browser
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_lab_shows_a_notebook_that_it_does_not_trust(
-    browser: Browser, tmp_path: Path, theme: str
+    lab: Lab, browser: Browser, theme: str
 ) -> None:
     """The image and the caption both pass the sanitizer, and the image follows the theme."""
     drawn = FIGURES["machine"]
@@ -610,8 +610,8 @@ def test_lab_shows_a_notebook_that_it_does_not_trust(
     output = nbformat.v4.new_output("execute_result", drawn._repr_mimebundle_(), execution_count=1)
     cell = nbformat.v4.new_code_cell("machine()", outputs=[output], execution_count=1)
     notebook.cells = [cell]
-    nbformat.write(notebook, tmp_path / "a.ipynb")
-    with Lab(tmp_path) as lab, lab.open(browser, "a.ipynb", theme) as opened:
+    nbformat.write(notebook, lab.folder / "a.ipynb")
+    with lab.open(browser, "a.ipynb", theme) as opened:
         shown = opened.page.locator(".jp-OutputArea figure")
         image = shown.locator("img")
         assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") == WIDTH

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 import pytest
 import traitlets
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamlab.errors import UsageError
 from streamlab.study.questions import GUESSES, QUESTIONS, question
@@ -70,6 +72,78 @@ def test_a_guess_that_is_no_option_is_refused(place: int) -> None:
     with pytest.raises(traitlets.TraitError, match=f"{ID} has no option number {place}"):
         widget.set_state({"guess": place})
     assert GUESSES == {}
+
+
+def said(widget: Predict, message: Any) -> None:
+    """What the page sends as a message: it comes before the next cell, even to a busy kernel."""
+    widget._handle_msg(
+        {"content": {"data": {"method": "custom", "content": message}}, "buffers": []}
+    )
+
+
+def test_a_guess_is_kept_as_soon_as_its_message_comes() -> None:
+    widget = predict(ID)
+    said(widget, {"guess": 2})
+    assert GUESSES == {ID: 2}
+    assert repr(reveal(ID)).startswith("You guessed C: ")
+    assert predict(ID).guess == 2
+
+
+def test_a_message_sets_no_trait_since_the_page_may_have_moved_on() -> None:
+    widget = predict(ID)
+    said(widget, {"guess": 2})
+    assert (widget.guess, widget.picked) == (-1, -1)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 9)), min_size=1, max_size=12
+    )
+)
+def test_an_older_state_never_takes_a_newer_guess_back(
+    picks: list[tuple[int, bool, int]],
+) -> None:
+    """State may be left out, or come as late as it likes; the last message is the guess."""
+    GUESSES.clear()
+    widget, waiting = predict(ID), list[tuple[int, int]]()
+    for now, (place, is_sent, delay) in enumerate(picks):
+        said(widget, {"guess": place})
+        assert {ID: place} == GUESSES
+        waiting += [(now + delay, place)] if is_sent else []
+        for due, old in [each for each in waiting if each[0] <= now]:
+            waiting.remove((due, old))
+            widget.set_state({"picked": old, "guess": old})
+            assert {ID: place} == GUESSES
+    for _, old in waiting:
+        widget.set_state({"picked": old, "guess": old})
+    assert {ID: picks[-1][0]} == GUESSES
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"guess": -1},
+        {"guess": 4},
+        {"guess": True},
+        {"guess": "2"},
+        {"guess": 2.0},
+        {"guess": None},
+        {},
+        [2],
+        2,
+        None,
+        {"picked": 2},
+    ],
+    ids=repr,
+)
+def test_a_message_that_is_no_guess_changes_nothing(
+    message: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    widget = predict(ID)
+    said(widget, {"guess": 1})
+    said(widget, message)
+    assert GUESSES == {ID: 1}
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_cell_that_runs_again_remembers_the_guess() -> None:
@@ -217,9 +291,13 @@ def test_the_view_builds_no_markup_and_asks_no_network() -> None:
     assert len(script.splitlines()) <= 150
 
 
-def test_the_view_asks_its_model_for_nothing_but_the_five_that_a_saved_page_has() -> None:
+def test_the_view_asks_its_model_for_the_five_that_a_saved_page_has_and_may_do_without_send() -> (
+    None
+):
     script = (FOLDER / "quiz.js").read_text(encoding="utf-8")
-    assert set(re.findall(r"model\.(\w+)", script)) == {"get", "set", "on", "off", "save_changes"}
+    used = set(re.findall(r"model\.(\w+)", script))
+    assert used == {"get", "set", "on", "off", "save_changes", "send"}
+    assert not re.search(r"model\.send(?!\?\.)", script)
 
 
 def test_every_colour_has_a_way_out_where_there_is_no_jupyter() -> None:
@@ -235,20 +313,18 @@ CELLS = (
     f"predict({ID!r})",
     "predict('00-loop', '01-usage')",
     f"reveal({ID!r})",
+    "import pathlib, time\nwhile not pathlib.Path('go on').exists():\n    time.sleep(0.01)",
 )
+BUSY = 4  #: the place of the cell that keeps the kernel busy until there is a file
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    folder = tmp_path_factory.mktemp("notebooks")
+def book(lab: Lab) -> None:
+    """The notebook of these cells, where Lab finds it."""
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
     book = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
-    nbformat.write(book, folder / "quiz.ipynb")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(ROOT))  # the kernel imports this checkout's package
-        with Lab(folder) as running:
-            yield running
+    nbformat.write(book, lab.folder / "quiz.ipynb")
 
 
 RUN = """
@@ -263,6 +339,9 @@ async (places) => {
 """
 
 
+STATUS = "jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === '{}'"
+
+
 def checked(box: Locator) -> list[int]:
     """Which options of a question are picked."""
     picked: list[bool] = box.locator("input").evaluate_all("all => all.map((i) => i.checked)")
@@ -270,6 +349,7 @@ def checked(box: Locator) -> list[int]:
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("book")
 def test_in_lab_questions_of_one_page_keep_their_guesses_apart(lab: Lab, browser: Browser) -> None:
     with lab.open(browser, "quiz.ipynb") as notebook:
         tab = notebook.page
@@ -287,6 +367,7 @@ def test_in_lab_questions_of_one_page_keep_their_guesses_apart(lab: Lab, browser
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("book")
 def test_in_lab_a_guess_gives_nothing_away_until_it_is_asked_or_revealed(
     lab: Lab, browser: Browser
 ) -> None:
@@ -311,6 +392,34 @@ def test_in_lab_a_guess_gives_nothing_away_until_it_is_asked_or_revealed(
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("book")
+def test_in_lab_the_next_cell_knows_a_guess_that_was_changed_while_the_kernel_was_busy(
+    lab: Lab, browser: Browser
+) -> None:
+    with lab.open(browser, "quiz.ipynb") as notebook:
+        tab = notebook.page
+        tab.evaluate(RUN, [0, 1])
+        box = tab.locator(".sl-quiz")
+        box.wait_for()
+        tab.evaluate(f"void (globalThis.queued = [({RUN})([{BUSY}])])")
+        tab.wait_for_function(STATUS.format("busy"))
+        box.get_by_role("radio").first.focus()
+        for key in ("Space", "ArrowDown", "ArrowDown"):
+            tab.keyboard.press(key)
+        assert checked(box) == [2]
+        tab.evaluate(f"void queued.push(({RUN})([3]))")  # it waits behind the busy one
+        (lab.folder / "go on").touch()
+        try:
+            tab.evaluate("Promise.all(queued)")
+            told = tab.locator(".jp-OutputArea", has_text="The answer").last
+            assert told.locator("p").first.text_content().startswith("You guessed C")
+        finally:
+            (lab.folder / "go on").unlink()
+        assert notebook.errors == []
+
+
+@pytest.mark.browser
+@pytest.mark.usefixtures("book")
 def test_in_lab_button_and_letter_stand_beside_the_first_line(lab: Lab, browser: Browser) -> None:
     with lab.open(browser, "quiz.ipynb", width=700) as notebook:
         tab = notebook.page

@@ -138,6 +138,15 @@ def test_what_was_dragged_can_be_read_in_code() -> None:
     assert (order.cancel, order.trouble, order.again) == (GAPS[2], TROUBLES[3], AGAIN[1])
 
 
+def test_what_a_message_says_is_there_before_its_state_comes() -> None:
+    race = Race()
+    for name, place in {"cancel": 2, "trouble": 3, "again": 1}.items():
+        race._handle_custom_msg({name: place}, [])
+    assert (race.cancel, race.trouble, race.again) == (2, 3, 1)
+    race._handle_custom_msg({"race": {}}, [])
+    assert race.race == Race().race
+
+
 def test_it_can_begin_with_any_order() -> None:
     race = Race("before the answer", "the answer gets lost", "after the answer")
     assert (race.cancel, race.trouble, race.again) == (2, 3, 3)
@@ -208,9 +217,12 @@ def test_the_view_builds_no_markup_and_asks_no_network() -> None:
     assert len(script.splitlines()) <= 250
 
 
-def test_the_view_asks_its_model_for_nothing_but_the_five_that_a_saved_page_has() -> None:
+def test_the_view_asks_its_model_for_the_five_that_a_saved_page_has_and_may_do_without_send() -> (
+    None
+):
     used = set(re.findall(r"model\.(\w+)", read("race.js")))
-    assert used == {"get", "set", "on", "off", "save_changes"}
+    assert used == {"get", "set", "on", "off", "save_changes", "send"}
+    assert not re.search(r"model\.send(?!\?\.)", read("race.js"))
 
 
 def test_every_state_has_the_sign_and_the_tone_that_the_stepper_gives_it() -> None:

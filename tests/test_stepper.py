@@ -311,6 +311,22 @@ def test_an_answer_comes_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None
     assert sent == [{"trace", "step", "answer"}]
 
 
+def test_two_requests_that_come_together_are_both_done() -> None:
+    """As messages: the state of a busy kernel's page would hold the second alone."""
+    stepper = Stepper(SCRIPT)
+    for number, action in enumerate(("cancel", "undo", "redo")):
+        stepper._handle_custom_msg({"request": {"id": f"m-{number}", "action": action}}, [])
+    assert (stepper.answer["id"], stepper.answer["text"][:10]) == ("m-2", "done again")
+    assert stepper.folded.attempt.state == "ABORTED"
+
+
+def test_a_message_moves_the_view_and_sets_nothing_else() -> None:
+    stepper = Stepper(SCRIPT)
+    stepper._handle_custom_msg({"step": 9, "menu": [], "trace": ""}, [])
+    assert stepper.step == 9
+    assert stepper.menu and stepper.trace
+
+
 @pytest.mark.parametrize(("wanted", "shown"), [(-3, 1), (0, 1), (14, 14), (23, 22), (10**9, 22)])
 def test_the_step_stays_within_the_trace(wanted: int, shown: int) -> None:
     stepper = Stepper(SCRIPT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -508,17 +507,12 @@ stepper"""
 LATER = "# another cell, so that a key that leaks has something to act on"
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    folder = tmp_path_factory.mktemp("notebooks")
+@pytest.fixture(scope="module", autouse=True)
+def notebook_to_open(lab: Lab) -> None:
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     cells = [nbformat.v4.new_code_cell(source) for source in (SETUP, LATER)]
     book = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
-    nbformat.write(book, folder / "stepper.ipynb")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(ROOT))  # the kernel imports this checkout's package
-        with Lab(folder) as running:
-            yield running
+    nbformat.write(book, lab.folder / "stepper.ipynb")
 
 
 def python(tab: Page, line: str) -> str:

@@ -46,9 +46,14 @@ async def until(view: TurnView, *wanted: str) -> None:
             await asyncio.sleep(0)
 
 
+def said(view: TurnView, message: Any) -> None:
+    """What the page sends as a message."""
+    view._handle_custom_msg(message, [])
+
+
 async def press(view: TurnView, button: str) -> None:
     """Press a button, and let the view hear of it."""
-    setattr(view, button, getattr(view, button) + 1)
+    said(view, {"press": button})
     for _ in range(3):
         await asyncio.sleep(0)
 
@@ -73,7 +78,7 @@ def test_run_runs_the_turn_to_its_end_and_keeps_the_record() -> None:
     async def scene() -> None:
         view = quick(turns.three_rounds)
         assert (view.running, view.ended, view.screen["parts"]) == (False, None, [])
-        await press(view, "runs")
+        await press(view, "run")
         assert view.running
         await over(view)
         assert not view.running
@@ -89,7 +94,7 @@ def test_a_card_says_running_while_its_tool_runs_and_changes_when_its_own_tool_i
     async def scene() -> None:
         items = turns.Items(waits={"W-7": "the test", "W-8": "the other test"})
         view = quick(items=items)
-        await press(view, "runs")
+        await press(view, "run")
         await until(view, "running", "running")
         items._event("the other test").set()
         await until(view, "running", "done")
@@ -104,9 +109,9 @@ def test_cancel_ends_the_turn_and_nothing_of_it_moves_afterwards() -> None:
     async def scene() -> None:
         items = turns.Items(waits={"W-7": "the end of time"})
         view = quick(items=items)
-        await press(view, "runs")
+        await press(view, "run")
         await until(view, "running", "done")
-        await press(view, "cancels")
+        await press(view, "cancel")
         await over(view)
         assert chips(view) == ["cancelled", "done"]
         assert view.screen["said"] == TOLD[TurnState.CANCELLED]
@@ -124,11 +129,11 @@ def test_cancel_ends_the_turn_and_nothing_of_it_moves_afterwards() -> None:
 def test_cancel_before_a_run_and_after_it_does_nothing() -> None:
     async def scene() -> None:
         view = quick()
-        await press(view, "cancels")
+        await press(view, "cancel")
         assert not view.running
-        await press(view, "runs")
+        await press(view, "run")
         await over(view)
-        await press(view, "cancels")
+        await press(view, "cancel")
         assert view.screen["state"] == "ANSWERED"
 
     played(scene)
@@ -138,15 +143,15 @@ def test_run_while_it_runs_does_nothing_and_run_afterwards_begins_anew() -> None
     async def scene() -> None:
         items = turns.Items(waits={"W-7": "the test"})
         view = quick(items=items)
-        await press(view, "runs")
+        await press(view, "run")
         first = view._watch
         await until(view, "running", "done")
-        await press(view, "runs")
+        await press(view, "run")
         assert view._watch is first
-        await press(view, "cancels")
+        await press(view, "cancel")
         await over(view)
         items._event("the test").set()
-        await press(view, "runs")
+        await press(view, "run")
         await over(view)
         assert chips(view) == ["done", "done"]
         assert view.ended is not None and view.ended.state is TurnState.ANSWERED
@@ -166,7 +171,7 @@ def test_a_turn_that_never_began_leaves_the_buttons_as_they_were() -> None:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(turns, "start", cancelled)
-            await press(view, "runs")
+            await press(view, "run")
             await over(view)
         assert (view.running, view.ended) == (False, None)
 
@@ -177,7 +182,7 @@ def test_whoever_stops_watching_stops_the_turn() -> None:
     async def scene() -> None:
         items = turns.Items(waits={"W-7": "the end of time"})
         view = quick(items=items)
-        await press(view, "runs")
+        await press(view, "run")
         await until(view, "running", "done")
         turn = view._turn
         assert turn is not None and view._watch is not None
@@ -190,10 +195,35 @@ def test_whoever_stops_watching_stops_the_turn() -> None:
     played(scene)
 
 
+@pytest.mark.parametrize("message", [{"press": "x"}, {"press": 1}, {"running": True}, [], None, {}])
+def test_a_message_that_no_button_sends_does_nothing(message: Any) -> None:
+    async def scene() -> None:
+        view = quick()
+        said(view, message)
+        await asyncio.sleep(0)
+        assert not view.running and view._watch is None
+
+    played(scene)
+
+
+def test_a_run_and_a_cancel_that_come_together_are_both_heard() -> None:
+    async def scene() -> None:
+        view = quick(items=turns.Items(waits={"W-7": "never", "W-8": "never"}))
+        said(view, {"press": "run"})
+        said(view, {"press": "run"})
+        await until(view, "running", "running")
+        said(view, {"press": "cancel"})
+        said(view, {"press": "run"})
+        await over(view)
+        assert view.screen["state"] == "CANCELLED"
+
+    played(scene)
+
+
 def test_without_a_running_loop_there_is_nothing_to_run_in() -> None:
     view = quick()
     with pytest.raises(RuntimeError, match="no running event loop"):
-        view.runs = 1
+        view._press(view, {"press": "run"}, [])
     assert not view.running
 
 
@@ -202,7 +232,7 @@ def test_a_press_in_another_thread_wakes_the_notebooks_own_loop() -> None:
 
     def elsewhere(view: TurnView, button: str) -> None:
         async def pressed() -> None:
-            setattr(view, button, 1)
+            said(view, {"press": button})
 
         asyncio.run(pressed())
 
@@ -210,7 +240,7 @@ def test_a_press_in_another_thread_wakes_the_notebooks_own_loop() -> None:
         items, own = turns.Items(waits={"W-7": "never", "W-8": "never"}), threading.get_ident()
         view, threads = quick(items=items), set[int]()
         view.observe(lambda change: threads.add(threading.get_ident()), ("screen", "running"))
-        for button, chip in (("runs", "running"), ("cancels", "cancelled")):
+        for button, chip in (("run", "running"), ("cancel", "cancelled")):
             thread = threading.Thread(target=elsewhere, args=(view, button))
             thread.start()
             await until(view, chip, chip)
@@ -224,10 +254,10 @@ def test_a_press_in_another_thread_wakes_the_notebooks_own_loop() -> None:
 def test_a_cancel_from_another_thread_is_heard_by_a_loop_that_sleeps() -> None:
     async def scene() -> None:
         view = quick(items=turns.Items(waits={"W-7": "never", "W-8": "never"}))
-        await press(view, "runs")
+        await press(view, "run")
         await until(view, "running", "running")
         begun = asyncio.get_running_loop().time()
-        timer = threading.Timer(0.05, lambda: setattr(view, "cancels", 1))
+        timer = threading.Timer(0.05, lambda: said(view, {"press": "cancel"}))
         timer.start()
         assert view._watch is not None
         await asyncio.wait({view._watch}, timeout=20)  # nothing else is there to wake it
@@ -243,7 +273,7 @@ def test_what_streams_or_tools_cannot_be_made_of_is_not_kept_quiet() -> None:
             raise LookupError("no tools today")
 
         view = TurnView(TWO, no_tools, pace=0)
-        await press(view, "runs")
+        await press(view, "run")
         with pytest.raises(LookupError, match="no tools today"):
             await over(view)
         assert not view.running
@@ -258,7 +288,7 @@ def test_json_on_its_way_to_a_tool_is_at_no_moment_in_what_is_sent() -> None:
     async def scene() -> None:
         view, sent = quick(turns.three_rounds), list[str]()
         view.observe(lambda change: sent.append(json.dumps(change["new"]["parts"])), "screen")
-        await press(view, "runs")
+        await press(view, "run")
         await over(view)
         assert len(sent) > 10
         assert not any('{\\"' in each or "W-7\\" in each for each in sent)
@@ -329,7 +359,7 @@ def test_before_it_runs_it_prints_the_finished_screen_also_inside_a_running_loop
 def test_what_stands_still_is_what_a_run_comes_to() -> None:
     async def scene() -> None:
         view = quick(turns.three_rounds)
-        await press(view, "runs")
+        await press(view, "run")
         await over(view)
         assert view.screen == view._still
 

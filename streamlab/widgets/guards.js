@@ -53,6 +53,7 @@ function render({ model, el }) {
     const sign = span("sign"), label = h("label", { for: input.id, class: "choice" }, input,
       span("text", name || "every guard is on"), sign);
     input.addEventListener("change", () => {
+      send({ picked: name });
       model.set("picked", name);
       model.save_changes();
       draw();
@@ -70,6 +71,13 @@ function render({ model, el }) {
     h("fieldset", {}, h("legend", {}, "Switch one guard off"), h("div", { class: "choices" }, ...choices.map((c) => c.el))),
     h("div", { class: "found" }, title, says, end, row, detail));
   let drawn = null, at = 0, columns = [];
+
+  function send(message) { // at once: state waits for a busy kernel, and the next cell overtakes it
+    try {
+      model.send?.(message);
+    } catch { // the kernel is gone; the page goes on without it
+    }
+  }
 
   const guardOf = (name) => board.guards.find((guard) => guard.name === name);
 

@@ -22,6 +22,7 @@ from streamlab.errors import UsageError
 from streamlab.study.guards import GUARDS, LEFT_OUT, Step, facts, steps_of, without
 from streamlab.study.search import PROPERTIES, search
 from streamlab.study.world import RULES, START
+from streamlab.widgets.messages import hear
 
 __all__ = ["GuardBoard"]
 
@@ -44,6 +45,7 @@ class GuardBoard(anywidget.AnyWidget):
             raise UsageError(f"no guard {picked!r}; there are: {'; '.join(GUARDS)}")
         self._first = picked  #: what stands still shows this one, whatever is picked later
         super().__init__(board=board(), picked=picked)
+        hear(self, "picked")
 
     @traitlets.validate("picked")
     def _is_a_guard(self, proposal: dict[str, Any]) -> str:

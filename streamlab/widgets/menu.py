@@ -6,6 +6,8 @@ The view gets it once, as plain data; what it asks for comes back by name. Read 
 from __future__ import annotations
 
 from streamlab.streams.catalogue import FAULTS, KINDS, Fault
+from streamlab.streams.recording import Recording
+from streamlab.streams.voices import refused
 
 __all__ = ["offered"]
 
@@ -34,17 +36,22 @@ CONTROLS = (
 LABELS = {"late": "late frame"}
 
 
-def offered() -> list[dict[str, str]]:
-    """Every item of the menu, by kind: what it is called, what it says, what it asks for."""
+def offered(recording: Recording | None = None) -> list[dict[str, str]]:
+    """Every item of the menu, by kind: what it is called, what it says, what it asks for.
+
+    `cannot` says why the recording's wire cannot have a fault; "" where it can.
+    """
+    recording = recording or Recording()
     kept = (fault for fault in FAULTS.values() if fault.name != "cancel")  # which is a control
-    items = [_item(fault) for fault in sorted(kept, key=lambda fault: KINDS.index(fault.kind))]
-    return items + [
-        {"kind": "control", "label": label, "says": says, "action": action, "fault": ""}
-        for action, label, says in CONTROLS
+    ordered = sorted(kept, key=lambda fault: KINDS.index(fault.kind))
+    return [_item(fault, recording) for fault in ordered] + [
+        {"kind": "control", "label": label, "says": says, "action": act, "fault": "", "cannot": ""}
+        for act, label, says in CONTROLS
     ]
 
 
-def _item(fault: Fault) -> dict[str, str]:
+def _item(fault: Fault, recording: Recording) -> dict[str, str]:
     label = LABELS.get(fault.name, fault.name.replace("_", " "))
     where = {"kind": fault.kind, "label": label, "says": fault.says}
-    return {**where, "action": "inject", "fault": fault.name}
+    asks = {"action": "inject", "fault": fault.name}
+    return {**where, **asks, "cannot": refused(recording, fault.function.__name__)}

@@ -1,6 +1,7 @@
 // One question. The page decides nothing: it shows what the model holds and sets what was picked.
-// Every text reaches the page through a text node. Works without a kernel too: only then nobody
-// keeps the guess.
+// The guess goes to Python as a message, too. State waits in the page while the kernel is busy, and
+// the next cell overtakes it; a message is sent at once. Every text reaches the page through a text
+// node. Works without a kernel too: only then nobody keeps the guess.
 
 const letter = (place) => String.fromCharCode(65 + place);
 
@@ -46,9 +47,18 @@ function render({ model, el }) {
 
   function pick(place) {
     model.set("picked", place);
-    if (!isTold() || model.get("guess") < 0) model.set("guess", place);
+    if (!isTold() || model.get("guess") < 0) {
+      send({ guess: place });
+      model.set("guess", place);
+    }
     model.save_changes();
     draw();
+  }
+  function send(message) { // before the state that says the same
+    try {
+      model.send?.(message);
+    } catch { // the kernel is gone; the page goes on without it
+    }
   }
   explain.addEventListener("click", () => {
     model.set("told", true);

@@ -5,7 +5,9 @@ the code that shows what is so, gives the reason for every option. Neither waits
 for a person, so Run All runs through. A page without a kernel shows the same text, standing still.
 
 The view (`quiz.js`) sets three traits and asks nothing: which option is picked, which one was the
-guess, and whether the learner wants to be told now. Read next: `study/questions.py`.
+guess, and whether the learner wants to be told now. The guess comes as a message, too: traits wait
+in the page while the kernel is busy, and the next cell would read the guess before.
+Read next: `study/questions.py`.
 """
 
 from __future__ import annotations
@@ -89,11 +91,13 @@ class Predict(anywidget.AnyWidget):
 
     def __init__(self, asked: Question) -> None:
         self._asked = asked
+        self._heard = False  #: whether the page sends its guesses as messages
         options = [{"text": o.text, "says": o.says, "right": o.right} for o in asked.options]
         guess = GUESSES.get(asked.id, -1)
         super().__init__(
             question={"text": asked.text, "options": options}, guess=guess, picked=guess
         )
+        self.on_msg(self._hear)
         SHOWN[asked.id] = self
 
     @traitlets.validate("picked", "guess")
@@ -103,9 +107,20 @@ class Predict(anywidget.AnyWidget):
             raise traitlets.TraitError(f"{self._asked.id} has no option number {place}")
         return place
 
+    def _hear(self, _: Predict, message: object, buffers: object) -> None:
+        """Keep a guess that comes as a message; what is no guess is ignored.
+
+        The traits are left alone: to set one here would tell the page, which may have moved on.
+        """
+        place = message.get("guess") if isinstance(message, dict) else None
+        if type(place) is int and 0 <= place < len(self._asked.options):
+            self._heard = True
+            GUESSES[self._asked.id] = place
+
     @traitlets.observe("guess")
     def _keep_guess(self, change: dict[str, Any]) -> None:
-        if change["new"] >= 0:
+        """Keep a guess of a page that sends no messages; of another, the trait may be older."""
+        if change["new"] >= 0 and not self._heard:
             GUESSES[self._asked.id] = change["new"]
 
     def __repr__(self) -> str:

@@ -59,6 +59,10 @@ function render({ model, el }) {
 
   function set(name, number) {
     if (model.get(name) === number) return;
+    try { // at once: state waits for a busy kernel, and the next cell overtakes it
+      model.send?.({ [name]: number });
+    } catch { // the kernel is gone; the page goes on without it
+    }
     model.set(name, number);
     model.save_changes();
   }

@@ -21,6 +21,7 @@ import traitlets
 
 from streamlab.consumer.attempt import SAID
 from streamlab.study.orders import AGAIN, GAPS, READY, TROUBLES, WIDTH, Order, every, play
+from streamlab.widgets.messages import hear
 
 __all__ = ["Race"]
 
@@ -53,6 +54,7 @@ class Race(anywidget.AnyWidget):
             trouble=TROUBLES.index(trouble),
             again=AGAIN.index(again),
         )
+        hear(self, *PLACES)
 
     @property
     def order(self) -> Order:

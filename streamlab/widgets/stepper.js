@@ -10,7 +10,8 @@ import { clip, count, cutsIn, indexTrace, spread, viewAt, visible } from "./step
 // 5. render       commands, keys, the clock, and the two-way talk with the model
 //
 // A recording comes from a stranger: every string of it reaches the page through a text node only.
-// The model is used by get, set, on, off and save_changes alone, so a page can bring its own.
+// The model is used by get, set, on, off and save_changes alone, and by send where there is one, so
+// a page can bring its own.
 
 // ------------------------------------------------------------------------------- 1. marks
 
@@ -486,17 +487,18 @@ function route(a, b) {
 function faultMenu(items, choose) {
   const says = h("p", { class: "says", "aria-hidden": "true" });
   const entries = items.map((item, i) => {
-    const el = h("button", { type: "button", role: "menuitem", tabindex: -1, "aria-description": item.says,
-      "data-item": `${item.action} ${item.fault}`.trim() }, item.label);
+    const about = item.cannot ? `Not on this wire: ${item.cannot}.` : item.says;
+    const el = h("button", { type: "button", role: "menuitem", tabindex: -1, "aria-description": about,
+      "aria-disabled": item.cannot ? "true" : undefined, "data-item": `${item.action} ${item.fault}`.trim() }, item.label);
     let pointing = false; // a finger points and presses at once: its first tap only points
     el.addEventListener("pointerdown", ({ pointerType }) => (pointing = pointerType === "touch" && active() !== el));
     el.addEventListener("pointermove", ({ pointerType }) => pointerType !== "touch" && active() !== el && look(i));
     el.addEventListener("focus", () => {
       last = i;
-      put(says, item.says);
+      put(says, about);
     });
     el.addEventListener("click", () => {
-      if (pointing) look(i);
+      if (pointing || item.cannot) look(i);
       else {
         close(true);
         choose(item);
@@ -682,7 +684,14 @@ function render({ model, el }) {
     if (by === "view") settle = setTimeout(tellStep, 120);
     schedule();
   }
+  function send(message) { // at once: state waits for a busy kernel, and the next cell overtakes it
+    try {
+      model.send?.(message);
+    } catch { // the kernel is gone; scrubbing goes on without it
+    }
+  }
   function tellStep() {
+    send({ step: k });
     model.set("step", k);
     model.save_changes();
   }
@@ -762,8 +771,7 @@ function render({ model, el }) {
     clearTimeout(settle); // the request says itself where the view stands
     const id = (waiting = `${Date.now()}-${Math.random()}`);
     say("asking Python …");
-    model.set("request", { id, action, fault, after: k, ending: ending.value });
-    model.save_changes();
+    send({ request: { id, action, fault, after: k, ending: ending.value } });
     const silence = "No answer from Python yet: the kernel is busy, or not running.";
     setTimeout(() => waiting === id && say(silence, "problem"), 3000);
   }

@@ -26,6 +26,7 @@ from streamlab.streams.recording import Recording
 from streamlab.streams.script import Script
 from streamlab.widgets import page, still
 from streamlab.widgets.menu import offered
+from streamlab.widgets.messages import hear
 
 __all__ = ["Stepper"]
 
@@ -64,7 +65,8 @@ class Stepper(anywidget.AnyWidget):
         self._past: list[Moment] = []
         self._future: list[Moment] = []
         self._now = Moment(script, fold(script), 1)
-        super().__init__(machine=page.machine(), menu=offered())
+        super().__init__(machine=page.machine(), menu=offered(script.recording))
+        hear(self, "step", "request")
         self._show("", "", 1)
 
     # --- What is in view ------------------------------------------------------------------------

@@ -1,5 +1,6 @@
-// A turn with tools. The page decides nothing: it draws the bubble that the model holds, and counts
-// how often Run and Cancel were pressed. Every text reaches the page through a text node.
+// A turn with tools. The page decides nothing: it draws the bubble that the model holds, and says
+// when Run or Cancel is pressed: as a message, since state waits in the page while the kernel is
+// busy, and a Cancel must not. Every text reaches the page through a text node.
 
 const SIGNS = { // a sign beside each word, so that no colour is needed
   streaming: "…", ready: "○", running: "▸", done: "✓", error: "✕", cancelled: "⊘",
@@ -51,11 +52,13 @@ function render({ model, el }) {
   let before = [];
 
   function press(name) {
-    model.set(name, model.get(name) + 1);
-    model.save_changes();
+    try {
+      model.send?.({ press: name });
+    } catch { // the kernel is gone, and the turn with it
+    }
   }
-  run.addEventListener("click", () => { if (!busy(run)) press("runs"); });
-  cancel.addEventListener("click", () => { if (!busy(cancel)) press("cancels"); });
+  run.addEventListener("click", () => { if (!busy(run)) press("run"); });
+  cancel.addEventListener("click", () => { if (!busy(cancel)) press("cancel"); });
   // A button that was disabled would lose the focus, and the keyboard its place.
   const busy = (button) => button.getAttribute("aria-disabled") === "true";
   const allow = (button, may) => button.setAttribute("aria-disabled", String(!may));

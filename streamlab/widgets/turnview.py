@@ -1,8 +1,8 @@
 """A turn with tools, live: one bubble, its tool cards with their chips, Run and Cancel.
 
 Python runs the turn in a task of the notebook's own event loop, and sends the folded screen
-whenever an event has crossed the bus. The view (`turnview.js`) only draws it; of the buttons it
-says how often each was pressed. What was recorded is there for code afterwards: `view.ended`.
+whenever an event has crossed the bus. The view (`turnview.js`) only draws it, and says in a message
+which button was pressed. What was recorded is there for code afterwards: `view.ended`.
 
 JSON on its way to a tool is in no part of what is sent: a card has names and values, once its input
 is whole. Read next: `../consumer/toolloop.py`, which runs; `../consumer/screen.py`, which folds.
@@ -57,8 +57,6 @@ class TurnView(anywidget.AnyWidget):
     question = traitlets.Unicode(help="what the person asked").tag(sync=True)
     screen = traitlets.Dict(help="the bubble as it is now").tag(sync=True)
     running = traitlets.Bool(False, help="whether a turn is under way").tag(sync=True)
-    runs = traitlets.Int(0, help="how often Run was pressed").tag(sync=True)
-    cancels = traitlets.Int(0, help="how often Cancel was pressed").tag(sync=True)
 
     def __init__(
         self,
@@ -76,16 +74,21 @@ class TurnView(anywidget.AnyWidget):
         self.ended: Ended | None = None  #: the record of the last turn that is over
         self._still = data(finished(streams(), self._asked))
         super().__init__(question=question, screen=data(Screen()))
+        self.on_msg(self._press)
 
     # --- what the buttons do
 
-    @traitlets.observe("runs")
-    def _run(self, change: dict[str, Any]) -> None:
-        self._soon(self._begin)
+    def _press(self, _: TurnView, message: object, buffers: object) -> None:
+        """Do what a button is for; what no button sends is ignored.
 
-    @traitlets.observe("cancels")
-    def _cancel(self, change: dict[str, Any]) -> None:
-        self._soon(self._stop)
+        A message, because state waits in the page while the kernel is busy: a Cancel would come
+        late, and two presses would come as one.
+        """
+        button = message.get("press") if isinstance(message, dict) else None
+        if button == "run":
+            self._soon(self._begin)
+        elif button == "cancel":
+            self._soon(self._stop)
 
     def _soon(self, act: Callable[[], None]) -> None:
         """Do something in the notebook's own event loop, and wake it for that.
