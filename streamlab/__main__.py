@@ -33,6 +33,7 @@ COMMANDS = {  # name -> (what it does, an example)
         "record --model greeting --prompt Hi --out hi.stream.jsonl "
         "--base-url http://127.0.0.1:8765",
     ),
+    "report-card": ("break the stream under each real SDK", "report-card --client anthropic"),
     "explore": ("try every order of cancel, commit, crash", "explore --depth 12"),
     "test": ("check everything: ruff, mypy, pytest", "test --fast"),
     "bench": ("measure the hot paths", "bench"),
@@ -67,7 +68,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; whatever is wrong is one line on stderr."""
     args = list(sys.argv[1:] if argv is None else argv)
     try:
-        return run_from_checkout(args) if checkout.is_checkout() else run_cli(args)
+        status = run_from_checkout(args) if checkout.is_checkout() else run_cli(args)
+        sys.stdout.flush()  # here, where a closed pipe can still be told
+        return status
+    except BrokenPipeError:  # whoever read the output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except UsageError as error:
         print(f"streamlab: {error}", file=sys.stderr)
         return 2
@@ -138,7 +144,7 @@ def bench_parser() -> argparse.ArgumentParser:
 def help_text() -> str:
     """Return every command with an example."""
     lines = ["usage: python3 -m streamlab COMMAND ...", ""]
-    lines += [f"  {name:<8}{what}" for name, (what, _) in COMMANDS.items()]
+    lines += [f"  {name:<13}{what}" for name, (what, _) in COMMANDS.items()]
     lines += ["", "for example"]
     lines += [f"  python3 -m streamlab {example}" for _, example in COMMANDS.values()]
     lines += ["", "The first one makes .venv here and installs into it (a minute, 600 MB)."]

@@ -286,3 +286,19 @@ def test_the_command_line_names_a_missing_dependency_too(
     assert cli.main(["show", "a.sse"]) == 2
     said = "streamlab: msgspec is missing from .venv: remove .venv and start again\n"
     assert capsys.readouterr().err == said
+
+
+def test_a_reader_that_has_gone_before_the_help_comes_ends_it_quietly() -> None:
+    waiting = "import sys; sys.stdin.read(); from streamlab.__main__ import main; sys.exit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", waiting, "--help"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=checkout.ROOT,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    _, complaint = process.communicate(b"go")
+    assert (process.returncode, complaint) == (141, b"")
