@@ -18,6 +18,7 @@ import msgspec
 
 from streamlab.consumer.history import objections
 from streamlab.errors import UsageError
+from streamlab.streams.error_shapes import PATHS, error_body, error_frame, model_in, wire_of
 from streamlab.streams.recording import Chunk, Recording
 from streamlab.wire.events import ENDINGS
 from streamlab.wire.sse import SSEDecoder
@@ -33,6 +34,7 @@ __all__ = [
     "history_refused",
     "http_error",
     "plan",
+    "shaped",
     "shown",
     "wanted",
     "would_be_answered",
@@ -49,19 +51,6 @@ NAMES = ("127.0.0.1", "[::1]", "localhost")
 #: Largest body, in bytes, whose history is checked, and longest objection that is quoted.
 MAX_HISTORY, MAX_OBJECTION = 4 * 1024 * 1024, 300
 
-ERROR_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    409: "conflict_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
-
 
 class Asked(msgspec.Struct, frozen=True):
     """One request: as much of it as an answer may depend on, and as a log may keep."""
@@ -76,14 +65,16 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Wants(msgspec.Struct, frozen=True):
-    """The two fields of a request's body that matter here."""
+    """The two things of a request that matter here; one format has them in its path."""
 
     model: str = ""
     stream: bool = False
 
 
-def wanted(body: bytes) -> Wants:
+def wanted(body: bytes, path: str = "") -> Wants:
     """Read a request's body; one that is no such JSON wants no stream."""
+    if model := model_in(path):
+        return Wants(model, stream=True)
     try:
         return msgspec.json.decode(body, type=Wants)
     except (msgspec.MsgspecError, RecursionError):
@@ -108,6 +99,7 @@ class Answer(msgspec.Struct, frozen=True):
     error: str = ""  #: such as "overloaded_error": an error event after HTTP 200, as the last frame
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()  #: more of them, or others in place of ours
+    refuses: str = ""  #: of an HTTP error: what it says, in whatever shape the client reads
 
     def __post_init__(self) -> None:
         if self.ending is not None and self.ending not in ENDINGS:
@@ -136,13 +128,20 @@ Chooser = Callable[[Asked], Answer]
 
 
 def http_error(status: int, message: str = "") -> Answer:
-    """Answer with an HTTP error before any stream, in the API's shape."""
+    """Answer with an HTTP error before any stream, in an API's shape (see `shaped`)."""
     if status < 400:
         raise UsageError(f"{status} is no HTTP error; those are 400 to 599")
-    kind = ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
-    error = {"type": kind, "message": message or "answered so because the server was told to"}
-    body = msgspec.json.encode({"type": "error", "error": error})
-    return _document(body, "application/json", status)
+    said = message or "answered so because the server was told to"
+    answer = _document(error_body("", status, said), "application/json", status)
+    return msgspec.structs.replace(answer, refuses=said)
+
+
+def shaped(asked: Asked, answer: Answer) -> Answer:
+    """Give an HTTP error of ours the shape that the request's client knows."""
+    if not answer.refuses:
+        return answer
+    body = error_body(wire_of(asked.path), answer.status, answer.refuses)
+    return msgspec.structs.replace(answer, recording=Recording.from_bytes(body))
 
 
 def _document(body: bytes, content_type: str, status: int = 200) -> Answer:
@@ -197,9 +196,12 @@ def history_refused(body: bytes) -> Answer | None:
 
 
 def would_be_answered(asked: Asked) -> bool:
-    """Whether a request is refused for nothing that can be seen without its history."""
+    """Whether a request is refused for nothing that can be seen without its history.
+
+    Only one format's histories have rules here; those of the others are never looked at.
+    """
     probe = Answer()
-    return decide(asked, lambda asked: probe) is probe
+    return wire_of(asked.path) == "claude" and decide(asked, lambda asked: probe) is probe
 
 
 def decide(asked: Asked, choose: Chooser) -> Answer:
@@ -208,19 +210,20 @@ def decide(asked: Asked, choose: Chooser) -> Answer:
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
     if name.lower() not in NAMES:
         return http_error(403, f"this server answers only to {', '.join(NAMES)}, not to {host!r}")
-    route = ROUTES.get((asked.method, asked.path))
-    if route is None:
+    if (asked.method, asked.path) == ("GET", "/"):
+        return _about()
+    if asked.method != "POST" or not wire_of(asked.path):
         return http_error(404, f"there is no {asked.method} {asked.path}; GET / says what there is")
-    return route(asked, choose)
+    return _stream(asked, choose)
 
 
-def _about(asked: Asked, choose: Chooser) -> Answer:
-    lines = ["streamlab's local fault server: its answers break on purpose."]
-    lines += [f"{method} {path}" for method, path in ROUTES]
+def _about() -> Answer:
+    lines = ["streamlab's local fault server: its answers break on purpose.", "GET /"]
+    lines += [f"POST {path}" for path in PATHS]
     return _document("\n".join([*lines, ""]).encode("ascii"), "text/plain; charset=utf-8")
 
 
-def _message(asked: Asked, choose: Chooser) -> Answer:
+def _stream(asked: Asked, choose: Chooser) -> Answer:
     if not asked.stream:
         return http_error(400, 'only streams here: the body must be JSON with "stream": true')
     try:
@@ -239,13 +242,6 @@ def shown(why: BaseException) -> str:
         return type(why).__name__
 
 
-#: Method and path to the function that answers; another wire format is another row.
-ROUTES: dict[tuple[str, str], Callable[[Asked, Chooser], Answer]] = {
-    ("GET", "/"): _about,
-    ("POST", "/v1/messages"): _message,
-}
-
-
 # ---- an answer as bytes
 
 
@@ -254,7 +250,7 @@ def plan(answer: Answer) -> Recording:
     recording, speed, every = answer.recording, answer.speed, answer.every
     parts = recording.chunks if every is None else tuple(_frames(recording.data))
     if answer.error:
-        parts += (Chunk(recording.end_t, _error_frame(answer.error)),)
+        parts += (Chunk(recording.end_t, error_frame(recording.wire or "", answer.error)),)
     chunks: list[Chunk] = []
     t = 0.0
     for part in parts:
@@ -276,13 +272,6 @@ def _frames(data: bytes) -> Iterator[Chunk]:
         yield Chunk(None, data[start : frame.end])
         start = frame.end
     yield Chunk(None, data[start:])
-
-
-def _error_frame(kind: str) -> bytes:
-    error = {"type": kind, "message": kind.removesuffix("_error").replace("_", " ").capitalize()}
-    return (
-        b"event: error\ndata: " + msgspec.json.encode({"type": "error", "error": error}) + b"\n\n"
-    )
 
 
 def head(answer: Answer, sent: Recording, number: int) -> bytes:

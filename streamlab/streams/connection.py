@@ -84,7 +84,8 @@ def asked_of(heard: Heard, number: int, t: float) -> Asked:
     """Keep of a request what may be kept."""
     if heard.head is None:
         return Asked(number, t=t)
-    wants = wanted(heard.body)
+    path = heard.head.target.decode("ascii").partition("?")[0]
+    wants = wanted(heard.body, path)
     pairs = [(name.decode("ascii"), value.decode("latin-1")) for name, value in heard.head.headers]
     headers = tuple(
         (name, value if name in KEPT else "(hidden)")
@@ -92,7 +93,6 @@ def asked_of(heard: Heard, number: int, t: float) -> Asked:
         if name in KEPT | HIDDEN
     )
     method = heard.head.method.decode("ascii")
-    path = heard.head.target.decode("ascii").partition("?")[0]
     return Asked(number, method, path, headers, wants.model, wants.stream, t)
 
 

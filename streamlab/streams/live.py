@@ -22,13 +22,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import IO, Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
 
 from streamlab.errors import UsageError
 from streamlab.streams.answer import Wants, wanted
+from streamlab.streams.asking import ASKING, Asking
 from streamlab.streams.recording import Recording
+from streamlab.streams.sdks import SDKS, Sdk, opened
 from streamlab.streams.tap import DECODED, Clock, Tap, Tape, httpx2
 
 __all__ = ["Recorded", "Recorder", "record", "record_prompt"]
@@ -81,23 +82,49 @@ class Recorder:
     def attach(self, client: ClientT) -> ClientT:
         """Overhear a client from now on, sync or async; return the same client.
 
-        Any SDK whose HTTP client is of httpx2 will do (anthropic 2, openai 3), or that client.
+        Any SDK whose HTTP client is of httpx2 will do (anthropic 2, openai 3, google-genai 3), or
+        that HTTP client itself.
         """
-        http: Any = getattr(client, "_client", client)
-        if isinstance(http, httpx2.AsyncClient):
-            hooks: dict[str, Any] = {"request": self._sent_async, "response": self._came_async}
-        elif isinstance(http, httpx2.Client):
-            hooks = {"request": self._sent, "response": self._came}
-        else:
-            found = f"{type(client).__module__}.{type(client).__qualname__}"
-            raise UsageError(f"{found} is no client over httpx2; anthropic 2.14 or newer is one")
+        for http in _http_clients(client):
+            if isinstance(http, httpx2.AsyncClient):
+                hooks: dict[str, Any] = {"request": self._sent_async, "response": self._came_async}
+            elif isinstance(http, httpx2.Client):
+                hooks = {"request": self._sent, "response": self._came}
+            else:
+                found = f"{type(client).__module__}.{type(client).__qualname__}"
+                raise UsageError(
+                    f"{found} is no client over httpx2; anthropic 2.14 or newer is one"
+                )
+            if getattr(http, "_per_loop", False):
+                self._overhear(http)
+            else:
+                self._hook(http, hooks)
+        return client
+
+    def _hook(self, http: Any, hooks: dict[str, Any]) -> None:
+        """See every request and every response of an HTTP client."""
         for name, hook in hooks.items():
             known = http.event_hooks[name]
             if hook not in known:
                 # Ours is the last to see the request and the first to see the response.
                 known.insert(len(known) if name == "request" else 0, hook)
                 self._hooks.callback(known.remove, hook)
-        return client
+
+    def _overhear(self, http: Any) -> None:
+        """The same for a client that sends through others, which its hooks do not reach."""
+        if "send" in vars(http):  # it is overheard already
+            return
+        send = http.send
+
+        async def overheard(request: httpx2.Request, **options: Any) -> httpx2.Response:
+            self._sent(request)
+            response: httpx2.Response = await send(request, **options)
+            if not response.is_closed:
+                self._came(response)
+            return response
+
+        http.send = overheard
+        self._hooks.callback(delattr, http, "send")
 
     def close(self) -> None:
         """Let go of the clients. Raises `UsageError` where a file could not be written."""
@@ -189,35 +216,44 @@ def record_prompt(
     out: str | os.PathLike[str],
     max_tokens: int = 1024,
     *,
+    client: str = "anthropic",
     base_url: str | None = None,
     on_event: Callable[[Any], object] = lambda event: None,
     **options: Any,
 ) -> Recorded:
     """Ask a model, and record its answer to the file `out`; a stream that breaks is one too.
 
-    The key comes from ANTHROPIC_API_KEY and goes nowhere but to the SDK. `options` are more
-    arguments of `messages.create`: tools, thinking, system. Raises `UsageError` where no stream
-    began.
+    `client` is a name of `ASKING`: the SDK, and for one of them the wire. The key comes from the
+    environment (such as ANTHROPIC_API_KEY) and goes nowhere but to the SDK. `options` are more
+    arguments of the SDK's call: tools, thinking, system. `tools` are in Claude's shape, whatever
+    the client. Raises `UsageError` where no stream began.
     """
-    key = os.environ.get("ANTHROPIC_API_KEY") or ("none" if base_url else "")
+    if client not in ASKING:
+        raise UsageError(f"client {client!r} is none of {', '.join(ASKING)}")
+    asking = ASKING[client]
+    sdk = SDKS[asking.sdk]
+    key = sdk.key or ("none" if base_url else "")
     if not key:
         raise UsageError(
-            "set ANTHROPIC_API_KEY, or name another server, such as `streamlab serve`'s: "
+            f"set {sdk.keys[0]}, or name another server, such as `streamlab serve`'s: "
             "--base-url http://127.0.0.1:8765 (in code, base_url)"
         )
-    sdk = _sdk()
-    ask = {"model": model, "max_tokens": max_tokens, **options}
-    ask["messages"] = [{"role": "user", "content": prompt}]
+    try:
+        sdk.load()
+    except UsageError as why:
+        raise UsageError(f"there is no SDK: {why}") from None
+    complaints: tuple[type[Exception], ...] = (*sdk.errors(), *COMPLAINTS)
+    ask = _arguments(asking, model, prompt, max_tokens, options)
     error = ""
     with record(out) as recorder:
-        events = _events(sdk, recorder, key, base_url, ask)
+        events = _events(asking, sdk, recorder, key, base_url, ask)
         while not error:
             try:
                 event = next(events)
             except StopIteration:
                 break
-            except (sdk.AnthropicError, *COMPLAINTS) as why:
-                error = f"{type(why).__name__}: {why}"
+            except complaints as why:
+                error = f"{type(why).__name__}: {why}".replace(key, "(hidden)")
             else:
                 on_event(event)
     if not recorder.paths:
@@ -225,22 +261,36 @@ def record_prompt(
     return Recorded(recorder.paths, error)
 
 
+def _arguments(
+    asking: Asking, model: str, prompt: str, limit: int, options: dict[str, Any]
+) -> dict[str, Any]:
+    """The arguments of the SDK's call. Only the tools are worded anew, for those who need that."""
+    if asking.sdk == "anthropic":
+        return asking.arguments(model, prompt, limit, {}) | options
+    more = dict(options)
+    tools = {tool["name"]: tool["input_schema"] for tool in more.pop("tools", ())}
+    return asking.arguments(model, prompt, limit, tools) | more
+
+
 def _events(
-    sdk: ModuleType, recorder: Recorder, key: str, base_url: str | None, ask: dict[str, Any]
+    asking: Asking,
+    sdk: Sdk,
+    recorder: Recorder,
+    key: str,
+    base_url: str | None,
+    ask: dict[str, Any],
 ) -> Iterator[Any]:
-    local = urlsplit(base_url or "").hostname in ("127.0.0.1", "::1", "localhost")
-    with sdk.DefaultHttpxClient(trust_env=not local) as http:  # no proxy finds the way back to us
-        client = sdk.Anthropic(api_key=key, base_url=base_url, http_client=http)
-        yield from recorder.attach(client).messages.create(stream=True, **ask)
+    with opened(sdk, base_url, key) as client:
+        yield from asking.start(recorder.attach(client), ask)
 
 
-def _sdk() -> ModuleType:
-    """Import the SDK on first use: nothing else in the package needs it."""
-    try:
-        import anthropic
-    except ImportError:
-        raise UsageError("there is no SDK: pip install 'anthropic>=2.14'") from None
-    return anthropic
+def _http_clients(client: Any) -> list[Any]:
+    """The HTTP clients below an SDK's client: one, or where it is sync and async in one, both."""
+    inner = getattr(client, "_api_client", None)
+    if inner is None:
+        return [getattr(client, "_client", client)]
+    both = (getattr(inner, f"_{kind}httpx_client", None) for kind in ("", "async_"))
+    return [http for http in both if http is not None]
 
 
 def _wants(request: httpx2.Request) -> Wants:

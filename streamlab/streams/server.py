@@ -1,9 +1,10 @@
 """The local fault server: real HTTP/1.1 on loopback, whose answers break the way you ask.
 
-`FaultServer(recording)` answers `POST /v1/messages` with a recording's bytes, then stops the
-connection as the recording was stopped, or as you say. It lives in a thread of its own, gives
-every connection a task (`connection.py`) and logs what came of each request (`Served`).
-Every connection carries one request. Keys and bodies are never kept.
+`FaultServer(recording)` answers a request for a stream, on the path of each of the four wire
+formats, with a recording's bytes, whatever they are; then it stops the connection as the recording
+was stopped, or as you say. It lives in a thread of its own, gives every connection a task
+(`connection.py`) and logs what came of each request (`Served`). Every connection carries one
+request. Keys and bodies are never kept.
 
 Read next: `live.py`, which records what a real client gets, from this server or the real one.
 """
@@ -32,6 +33,7 @@ from streamlab.streams.answer import (
     decide,
     history_refused,
     http_error,
+    shaped,
     shown,
     would_be_answered,
 )
@@ -246,7 +248,8 @@ class FaultServer:
         """Answer one request, and log what came of it."""
         asked = asked_of(heard, next(self._numbers), self._now())
         refusal = heard.refusal or await self._history_refused(asked, heard.body)
-        answer, ended = refusal or decide(asked, self._choose), "server stopped"
+        answer = shaped(asked, refusal or decide(asked, self._choose))
+        ended = "server stopped"
         try:
             if heard.head and heard.head.http_version < b"1.1" and answer.framing == "chunked":
                 answer = msgspec.structs.replace(answer, framing="close")  # 1.0 knows no chunks
