@@ -149,6 +149,21 @@ def test_thinking_goes_back_byte_for_byte() -> None:
     assert tool["input"] == {"item": "W-7", "label": "Ready for review"}
 
 
+@pytest.mark.parametrize("wire", ["claude", "openai-chat", "openai-responses", "gemini"])
+def test_a_whole_answer_is_kept_whatever_its_vendor(wire: str) -> None:
+    outcome = judge(synth.story(wire))
+    _, kept = ASKED.keep(outcome).messages
+    *thought, said, tool = kept["content"]
+    assert said["text"] == "I'll mark W-7 as ready for review."
+    assert (tool["type"], tool["input"]["item"]) == ("tool_use", "W-7")
+    assert tool["id"] == outcome.proposals[0].call_id
+    assert ASKED.keep(outcome).answer({tool["id"]: "done"}).request()
+    # Chat never takes reasoning back; each of the others does.
+    assert [block["thinking"] for block in thought] == (
+        [] if wire == "openai-chat" else ["W-7 has passed its checks, so it can be reviewed."]
+    )
+
+
 def test_thinking_without_text_keeps_its_signature() -> None:
     parts = [synth.Thinking("", "c2lnbmVk"), SENTENCE]
     blocks = content(judge(synth.answer(parts)).turn)

@@ -26,19 +26,25 @@ Block = dict[str, Any]
 def content(turn: Turn) -> list[Block]:
     """A whole turn as content blocks, in order; thinking and its signature byte for byte.
 
-    Blank text is left out: an answer may hold some, and a request may not. Nothing in the result is
-    shared with the turn.
+    Blank text is left out: an answer may hold some, and a request may not; so is what the vendor
+    does not want back, and any choice but the first. Nothing in the result is shared with the turn.
     """
-    blocks = [{**segment.attached, **SHAPES[segment.kind](segment)} for segment in turn.segments]
+    kept = (s for s in turn.segments if s.start.returned and not s.start.choice)
+    blocks = [{**segment.attached, **SHAPES[segment.kind](segment)} for segment in kept]
     return deepcopy([b for b in blocks if b["type"] != "text" or b["text"].strip()])
 
 
-#: Segment kind -> its content block. What was attached comes first, so it can replace nothing.
+#: Segment kind -> its content block. What was attached comes first, so it can replace nothing. A
+#: call that the client runs has one type, whatever the vendor's: the check looks for its result.
 SHAPES: dict[str, Callable[[Segment], Block]] = {
     "text": lambda s: {"type": "text", "text": s.text},
-    "thinking": lambda s: {"type": "thinking", "thinking": s.text, "signature": s.signature},
+    "thinking": lambda s: {
+        "type": s.start.type or "thinking",
+        "thinking": s.text,
+        "signature": s.signature,
+    },
     "tool_call": lambda s: {
-        "type": s.start.type or "tool_use",
+        "type": s.start.type if s.start.server else "tool_use",
         "id": s.start.call_id,
         "name": s.start.name,
         "input": s.input,
