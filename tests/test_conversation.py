@@ -164,6 +164,14 @@ def test_a_whole_answer_is_kept_whatever_its_vendor(wire: str) -> None:
     )
 
 
+def test_a_signed_part_without_text_goes_back_in_its_place() -> None:
+    parts = [synth.Thinking("Hm.", "c2lnbmVk"), synth.Text("Done.")]
+    blocks = content(judge(synth.answer(parts, wire="gemini")).turn)
+    assert [b.get("thinking", b.get("text")) for b in blocks] == ["Hm.", "Done.", ""]
+    assert blocks[-1] == {"type": "text", "text": "", "signature": "c2lnbmVk"}
+    assert not list(wrong_blocks("assistant", blocks))
+
+
 def test_thinking_without_text_keeps_its_signature() -> None:
     parts = [synth.Thinking("", "c2lnbmVk"), SENTENCE]
     blocks = content(judge(synth.answer(parts)).turn)

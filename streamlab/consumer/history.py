@@ -26,16 +26,25 @@ Block = dict[str, Any]
 def content(turn: Turn) -> list[Block]:
     """A whole turn as content blocks, in order; thinking and its signature byte for byte.
 
-    Blank text is left out: an answer may hold some, and a request may not; so is what the vendor
+    Blank text is left out (an answer may hold some, a request may not), unless it is signed; so is what the vendor
     does not want back, and any choice but the first. Nothing in the result is shared with the turn.
     """
-    kept = (s for s in turn.segments if s.start.returned and not s.start.choice)
-    blocks = [{**segment.attached, **SHAPES[segment.kind](segment)} for segment in kept]
-    return deepcopy([b for b in blocks if b["type"] != "text" or b["text"].strip()])
+    return deepcopy([_block(segment) for segment in turn.segments if _goes_back(segment)])
 
 
-#: Segment kind -> its content block. What was attached comes first, so it can replace nothing. A
-#: call that the client runs has one type, whatever the vendor's: the check looks for its result.
+def _goes_back(segment: Segment) -> bool:
+    blank = segment.kind == "text" and not segment.text.strip() and not segment.signature
+    return segment.start.returned and not segment.start.choice and not blank
+
+
+def _block(segment: Segment) -> Block:
+    """One segment; what was attached comes first, so it can replace nothing."""
+    signed = {"signature": segment.signature} if segment.signature else {}
+    return {**segment.attached, **signed, **SHAPES[segment.kind](segment)}
+
+
+#: Segment kind -> its content block. A call that the client runs has one type, whatever the
+#: vendor's: the check looks for its result.
 SHAPES: dict[str, Callable[[Segment], Block]] = {
     "text": lambda s: {"type": "text", "text": s.text},
     "thinking": lambda s: {
@@ -193,7 +202,11 @@ HALF = ("half a call", "half a tool call: it has no id, no name, or an input tha
 
 #: Block type -> (what must hold of such a block, the rule's name, what is said where it does not).
 CHECKS: dict[str, tuple[Callable[[Any], bool], str, str]] = {
-    "text": (lambda b: _text(b.get("text")), "blank", "the text is blank"),
+    "text": (
+        lambda b: _text(b.get("text")) or _text(b.get("signature")),
+        "blank",
+        "the text is blank",
+    ),
     "thinking": (
         lambda b: _text(b.get("signature")) and isinstance(b.get("thinking"), str),
         "unsigned",

@@ -82,7 +82,8 @@ class PartReader(Dialect):
         if not (part["text"] or more):
             return
         if more or candidate.run != kind:
-            yield from self._begin(candidate, kind, "text", frame)
+            type = "text" if kind == "text" else "thought"
+            yield from self._begin(candidate, kind, type, frame)
         if part["text"]:
             yield APPEND[kind](candidate.open, part["text"])
         yield from self._with(candidate.open, part, ("text", "thought"), frame)
