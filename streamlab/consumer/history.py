@@ -26,8 +26,9 @@ Block = dict[str, Any]
 def content(turn: Turn) -> list[Block]:
     """A whole turn as content blocks, in order; thinking and its signature byte for byte.
 
-    Blank text is left out (an answer may hold some, a request may not), unless it is signed; so is what the vendor
-    does not want back, and any choice but the first. Nothing in the result is shared with the turn.
+    Blank text is left out (an answer may hold some, a request may not), unless it is signed; so is
+    what the vendor does not want back, and any choice but the first. Nothing in the result is
+    shared with the turn.
     """
     return deepcopy([_block(segment) for segment in turn.segments if _goes_back(segment)])
 
