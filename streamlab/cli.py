@@ -197,6 +197,13 @@ def _add_serve(parser: Parser) -> None:
     )
     add("--error", metavar="TYPE", default="", help="end with an error event: overloaded_error")
     add("--status", type=_status, metavar="N", help="answer with an HTTP error: 529")
+    add(
+        "--forward",
+        action="store_true",
+        help="put a page in front: run the turn here, and forward what happens to a browser",
+    )
+    add("--upstream", metavar="URL", default="", help="forward this server's streams, not ours")
+    add("--model", metavar="NAME", default="streamlab", help="what to ask --upstream for")
     parser.set_defaults(run=_serve)
 
 
@@ -228,6 +235,17 @@ def _add_explore(parser: Parser) -> None:
     add("--graph", metavar="OUT.svg", help="draw what can be reached, or the way that goes wrong")
     add("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_explore)
+
+
+def _add_report_card(parser: Parser) -> None:
+    add = parser.add_argument
+    add("--client", action="append", metavar="NAME", help="only this one (repeatable)")
+    add("--fault", action="append", metavar="NAME", help="only this one (repeatable)")
+    add("--list", action="store_true", help="list the faults and the clients, and stop")
+    add("--async", action="store_true", dest="asynchronous", help="through the async clients")
+    add("--graph", metavar="OUT.svg", help="draw the card as a heat map")
+    add("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=_report_card)
 
 
 #: Command -> (what it does, its options, the end of its help).
@@ -265,9 +283,14 @@ are findings and some unreadable, the status is 2.""",
   streamlab serve pay.stream.jsonl --ending reset --pace 10x
   streamlab serve --scenario list
   streamlab serve --scenario cut_inside_tool_json --scenario refusal
+  streamlab serve --forward
+  streamlab serve --forward --scenario cut_inside_tool_json --port 8000
+  streamlab serve --upstream http://127.0.0.1:8765 --model greeting --port 8000
 --after counts frames from 1, as `streamlab show` does; with --error, the error event comes next.
 One recording answers every request; of several, the model's name picks one. Of a scenario, its
-stream is served; what else happens in it (a cancellation, a commit) is yours. Ctrl-C stops it.""",
+stream is served; what else happens in it (a cancellation, a commit) is yours. Ctrl-C stops it.
+With --forward, the port is the page's; open the address that is printed. Without a file or a
+scenario it shows a turn of three rounds, whose tools run here and only look something up.""",
     ),
     "record": (
         "keep a live stream, chunk by chunk with times, through the real SDK",
@@ -293,6 +316,19 @@ A stream that breaks is recorded too, and a finding.""",
 It follows a model of one attempt in the ledger: two processes that commit, two that recover, an
 application whose answers get lost, a person who cancels, a screen. A finding is a promise that is
 broken; with every guard on there is none. With one off, the shortest way to it is shown.""",
+    ),
+    "report-card": (
+        "put every fault to the SDKs that are installed, and say what a program would see",
+        _add_report_card,
+        """for example
+  streamlab report-card
+  streamlab report-card --client "anthropic helper"
+  streamlab report-card --fault end-inside --fault bom
+  streamlab report-card --json | jq '.cells[] | select(.danger)'
+The SDKs are the real ones and the sockets are real, on loopback; nothing is asked of a provider.
+What is not installed is left out.
+
+Exit status: 0 whatever the SDKs do, 2 for a name that is none.""",
     ),
 }
 
@@ -348,6 +384,12 @@ def _record(options: argparse.Namespace) -> int:
 
 def _explore(options: argparse.Namespace) -> int:
     from streamlab.cli_explore import run
+
+    return run(options)
+
+
+def _report_card(options: argparse.Namespace) -> int:
+    from streamlab.cli_card import run
 
     return run(options)
 

@@ -23,7 +23,7 @@ from streamlab.cli import complain
 from streamlab.errors import UsageError
 from streamlab.streams.recording import Recording, read
 
-__all__ = ["BUILT_IN", "record", "serve"]
+__all__ = ["BUILT_IN", "answers_of", "how_of", "record", "serve", "stopped"]
 
 #: What the server answers where it is given no files: names of functions in `streams/synth.py`.
 BUILT_IN = (
@@ -46,12 +46,14 @@ def serve(options: argparse.Namespace) -> int:
     if "list" in options.scenario:
         print("\n".join(_scenarios()))
         return 0
+    if options.forward or options.upstream:
+        from streamlab.cli_forward import forward
+
+        return forward(options)
     from streamlab.streams.server import FaultServer, Served
 
-    answers = _answers(options)
-    how: dict[str, Any] = {"ending": options.ending, "framing": options.framing}
-    how |= {"error": options.error, "port": options.port, **_pace(options.pace)}
-    server = FaultServer(answers, **how).start()
+    answers = answers_of(options)
+    server = FaultServer(answers, port=options.port, **how_of(options)).start()
 
     def show(served: Served) -> None:
         model = f" model {visible(served.asked.model)}" if served.asked.model else ""
@@ -64,7 +66,13 @@ def serve(options: argparse.Namespace) -> int:
     return 0
 
 
-def _answers(options: argparse.Namespace) -> Any:
+def how_of(options: argparse.Namespace) -> dict[str, Any]:
+    """How the fault server answers, whatever the stream."""
+    how = {"ending": options.ending, "framing": options.framing, "error": options.error}
+    return how | _pace(options.pace)
+
+
+def answers_of(options: argparse.Namespace) -> Any:
     """What to answer with: an HTTP error, one recording, or one for each model's name."""
     if options.status is not None:
         if options.after is not None or options.scenario:
@@ -76,14 +84,14 @@ def _answers(options: argparse.Namespace) -> Any:
     if not options.files:
         from streamlab.streams import synth
 
-        return _stopped({name: getattr(synth, name)() for name in BUILT_IN}, options)
+        return stopped({name: getattr(synth, name)() for name in BUILT_IN}, options)
     named: dict[str, str] = {}
     for file in options.files:
         name = os.path.basename(file).partition(".")[0]
         if name in named:
             raise UsageError(f"{file}: there is another recording called {name!r}")
         named[name] = file
-    found = _stopped({file: read(file) for file in options.files}, options)
+    found = stopped({file: read(file) for file in options.files}, options)
     return _one_or_named({name: found[file] for name, file in named.items()})
 
 
@@ -103,7 +111,7 @@ def _played(options: argparse.Namespace) -> dict[str, Recording]:
         found = {name: named(name).recording for name in names}
     except UsageError as why:
         raise UsageError(f"{why} (see --scenario list)") from None
-    return _stopped(found, options)
+    return stopped(found, options)
 
 
 def _scenarios() -> Iterator[str]:
@@ -114,7 +122,7 @@ def _scenarios() -> Iterator[str]:
     return (f"{scenario.name:<{wide}}  {scenario.says}" for scenario in SCENARIOS.values())
 
 
-def _stopped(given: dict[str, Recording], options: argparse.Namespace) -> dict[str, Recording]:
+def stopped(given: dict[str, Recording], options: argparse.Namespace) -> dict[str, Recording]:
     """Each recording as far as `--after` says, with the chosen ending.
 
     Of several, the shorter ones are served whole; that none is so long is a mistake.
