@@ -9,27 +9,12 @@ Read next: `scenarios.py`, for broken streams that have names.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Literal, get_args
 
 import msgspec
 
-from streamlab.streams.claude_faults import (
-    delta_after_stop,
-    error,
-    index_gap,
-    interleave,
-    json_error,
-    never_end,
-    no_stop_reason,
-    pause,
-    ping_flood,
-    refuse,
-    second_start,
-    token_limit,
-    unknown,
-)
 from streamlab.streams.edit import disconnect, skip, whole
 from streamlab.streams.places import (
     ANYWHERE,
@@ -53,6 +38,21 @@ from streamlab.streams.places import (
     Arguments,
     Place,
 )
+from streamlab.streams.provider_faults import (
+    delta_after_stop,
+    error,
+    index_gap,
+    interleave,
+    json_error,
+    never_end,
+    no_stop_reason,
+    pause,
+    ping_flood,
+    refuse,
+    second_start,
+    token_limit,
+    unknown,
+)
 from streamlab.streams.recording import Recording
 from streamlab.streams.transport_faults import (
     burst,
@@ -70,6 +70,7 @@ from streamlab.streams.transport_faults import (
     split,
     stall,
 )
+from streamlab.streams.voices import VOICES, speaking
 
 __all__ = ["FAULTS", "KINDS", "SAME", "Fault"]
 
@@ -80,6 +81,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 SAME = "SAME"
 INCOMPLETE, INVALID, HELD, ABORTED = "INCOMPLETE", "INVALID", "HELD", "ABORTED"
+CHAT, RESPONSES, GEMINI = "openai-chat", "openai-responses", "gemini"
 ANYTHING = (SAME, INCOMPLETE, INVALID, HELD, "MESSAGE_COMPLETE", "VALIDATED_PROPOSAL")
 
 
@@ -93,6 +95,12 @@ class Fault(msgspec.Struct, frozen=True):
     function: Callable[..., Recording]  #: one of `faults`, by the same name there
     place: Place
     given: Arguments = {}  #: what the fault says besides its place
+    on: Mapping[str, tuple[str, ...]] = {}  #: wire format -> its own outcomes, where they differ
+
+    def outcomes_on(self, wire: str) -> tuple[str, ...]:
+        """Where an attempt may end with this fault on a wire format; nowhere, if it cannot be."""
+        cannot = self.function.__name__ in VOICES[wire].cannot
+        return () if cannot else self.on.get(wire, self.outcomes)
 
     def apply(self, recording: Recording, seed: int = 0) -> Recording:
         """Break a whole recording at a place that the seed chooses.
@@ -103,6 +111,7 @@ class Fault(msgspec.Struct, frozen=True):
 
     def draw(self, recording: Recording, rng: Random) -> Arguments:
         """The arguments of the function, with a place that the generator chooses."""
+        speaking(recording, self.function.__name__)
         return {**self.place.draw(recording, rng), **self.given}
 
     def here(self, recording: Recording, after: int) -> Arguments:
@@ -111,6 +120,7 @@ class Fault(msgspec.Struct, frozen=True):
         Raises `UsageError` where the fault cannot happen there.
         """
         whole("after", after)
+        speaking(recording, self.function.__name__)
         return {**self.place.here(recording, after), **self.given}
 
 
@@ -136,7 +146,7 @@ _CATALOGUE = (
         "bytes",
         (INCOMPLETE,),
         "The bytes stop inside a frame, and the end is clean: what came of that frame is never "
-        "dispatched, not even a last message_stop that only its blank line is missing from.",
+        "dispatched, not even a last frame that only its blank line is missing from.",
         cut,
         INSIDE,
     ),
@@ -182,6 +192,10 @@ _CATALOGUE = (
         "may be short, and a tool's input may be another valid one.",
         skip,
         NEXT_FRAME,
+        on={
+            RESPONSES: (SAME, INCOMPLETE, HELD),
+            GEMINI: (SAME, INCOMPLETE, INVALID, HELD, "MESSAGE_COMPLETE"),  # a call is one frame
+        },
     ),
     Fault(
         "duplicate",
@@ -191,6 +205,7 @@ _CATALOGUE = (
         "repetition.",
         duplicate,
         LAST_FRAME,
+        on={CHAT: (SAME, INVALID, HELD), RESPONSES: (SAME, INVALID, HELD), GEMINI: (SAME, HELD)},
     ),
     Fault(
         "reorder",
@@ -200,6 +215,7 @@ _CATALOGUE = (
         "other pairs break the grammar.",
         reorder,
         TWO_FRAMES,
+        on={CHAT: (SAME, INVALID, HELD), RESPONSES: (SAME, INVALID, HELD), GEMINI: (SAME, HELD)},
     ),
     Fault(
         "interleave",
@@ -216,6 +232,11 @@ _CATALOGUE = (
         "A frame comes after the end, when it no longer belongs to any answer.",
         late,
         NEXT_FRAME,
+        on={
+            CHAT: (SAME, INVALID, HELD),
+            RESPONSES: (SAME, INVALID, HELD),
+            GEMINI: (SAME, HELD),
+        },
     ),
     Fault(
         "unknown",
@@ -229,7 +250,8 @@ _CATALOGUE = (
         "ping_flood",
         "frames",
         (SAME,),
-        "Hundreds of pings come: proof of life, not of progress.",
+        "Hundreds of pings come, or comments where the wire has no ping: proof of life, not of "
+        "progress.",
         ping_flood,
         ANYWHERE,
     ),
@@ -240,6 +262,7 @@ _CATALOGUE = (
         "A second message begins inside or after this one: two answers in one stream.",
         second_start,
         ANYWHERE,
+        on={CHAT: (SAME, INVALID), GEMINI: (SAME, INVALID)},
     ),
     Fault(
         "delta_after_stop",
@@ -248,6 +271,7 @@ _CATALOGUE = (
         "A block goes on after it has stopped.",
         delta_after_stop,
         STOPPED_BLOCK,
+        on={CHAT: (SAME, INVALID), RESPONSES: (SAME, INVALID, HELD)},
     ),
     Fault(
         "index_gap",
@@ -256,6 +280,7 @@ _CATALOGUE = (
         "A block's number is missing, so a whole block may be.",
         index_gap,
         NEXT_BLOCK,
+        on={RESPONSES: (SAME,)},  # the last event has all items
     ),
     Fault(
         "error",
@@ -272,6 +297,7 @@ _CATALOGUE = (
         "The message ends without saying why, so nothing can be concluded from its end.",
         no_stop_reason,
         REASON,
+        on={CHAT: (INCOMPLETE,), GEMINI: (INCOMPLETE,)},
     ),
     Fault(
         "token_limit",
@@ -297,6 +323,7 @@ _CATALOGUE = (
         "The provider pauses a long turn; it is to be sent back, not acted on.",
         pause,
         GENERATING,
+        on={GEMINI: (INCOMPLETE,)},
     ),
     Fault(
         "stall",
@@ -335,7 +362,7 @@ _CATALOGUE = (
         "eof",
         "transport",
         (INCOMPLETE,),
-        "The connection ends cleanly before message_stop; only the missing marker tells.",
+        "The connection ends cleanly before the end marker; only that it is missing tells.",
         disconnect,
         BEFORE_END,
         {"ending": "eof"},
@@ -354,7 +381,7 @@ _CATALOGUE = (
         "reset",
         "transport",
         (INCOMPLETE,),
-        "The connection is torn down before message_stop.",
+        "The connection is torn down before the end marker.",
         disconnect,
         BEFORE_END,
         {"ending": "reset"},
@@ -372,11 +399,12 @@ _CATALOGUE = (
         "reset_at_end",
         "transport",
         (SAME,),
-        "The connection is torn down after the last frame: if message_stop had come, the answer is "
-        "whole.",
+        "The connection is torn down after the last frame: if the end marker had come, the answer "
+        "is whole; where the end of the body is the only one, it is not.",
         disconnect,
         END,
         {"ending": "reset"},
+        on={CHAT: (SAME, INCOMPLETE), GEMINI: (INCOMPLETE,)},  # lines of JSON hold no [DONE]
     ),
     Fault(
         "reconnect",
@@ -387,6 +415,7 @@ _CATALOGUE = (
         "nothing.",
         reconnect,
         BEGUN,
+        on={CHAT: (SAME, INVALID, HELD), RESPONSES: (SAME, INVALID, HELD), GEMINI: (SAME, HELD)},
     ),
     Fault(
         "cancel",

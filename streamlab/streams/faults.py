@@ -11,7 +11,8 @@ Read next: `catalogue.py`, which lists them all.
 from __future__ import annotations
 
 from streamlab.streams.catalogue import FAULTS, SAME, Fault
-from streamlab.streams.claude_faults import (
+from streamlab.streams.edit import disconnect, frames, insert, skip
+from streamlab.streams.provider_faults import (
     delta_after_stop,
     error,
     index_gap,
@@ -26,7 +27,6 @@ from streamlab.streams.claude_faults import (
     token_limit,
     unknown,
 )
-from streamlab.streams.edit import disconnect, frames, insert, skip
 from streamlab.streams.transport_faults import (
     burst,
     cancel,

@@ -145,7 +145,7 @@ class Forwarder:
         self._stop = asyncio.Event()
         self._talks: set[asyncio.Task[None]] = set()
         self._turns = 0
-        runner = asyncio.Runner()
+        runner = asyncio.Runner(loop_factory=asyncio.SelectorEventLoop)  # it watches the browser
         self._loop = runner.get_loop()
         self._thread = threading.Thread(
             target=self._run, args=(runner, listener), name="streamlab forwarder", daemon=True

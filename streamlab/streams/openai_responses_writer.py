@@ -181,7 +181,7 @@ def _message(
     item = {"id": item_id, "type": "message", "role": "assistant"}
     place = {"item_id": item_id, "output_index": index, "content_index": 0}
     kind, field = ("refusal", "refusal") if part.refusal else ("output_text", "text")
-    more = {} if part.refusal else {"logprobs": []}
+    more: Payload = {} if part.refusal else {"logprobs": []}
     text = "".join(pieces := fragments(part.text, style, rng))
     empty, full = _content(part, ""), _content(part, text)
     events = [

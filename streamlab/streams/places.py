@@ -9,17 +9,19 @@ Read next: `catalogue.py`, which gives each fault its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import msgspec
 
 from streamlab.errors import UsageError
-from streamlab.streams.claude_faults import generating, payload_of
 from streamlab.streams.edit import frames
+from streamlab.streams.provider_faults import generating, is_json
 from streamlab.streams.recording import Recording
 from streamlab.streams.transport_faults import line_ends, most_of
+from streamlab.streams.voice import Payload, first
+from streamlab.streams.voices import payloads, voice_of
 from streamlab.wire.sse import Frame
 
 __all__ = [
@@ -65,16 +67,24 @@ def _one_of(rng: Random, first: int, last: int, what: str) -> int:
     return rng.randrange(first, last + 1)
 
 
-def _types(found: Iterable[Frame]) -> list[Any]:
-    return [payload_of(frame).get("type") for frame in found]
+def _end(recording: Recording) -> int | None:
+    """The number of the frame that proves the answer whole; None where there is none."""
+    at = voice_of(recording).ended(payloads(recording), not is_json(recording))
+    return None if at is None else at + 1
+
+
+def _end_name(recording: Recording) -> str:
+    voice = voice_of(recording)
+    return (is_json(recording) and voice.end_alone) or voice.end
 
 
 def _before_end(recording: Recording, rng: Random) -> int:
     """A place from which the end marker is still to come."""
-    types = _types(frames(recording))
-    if "message_stop" not in types:
-        raise UsageError("this recording has no message_stop: it is broken already")
-    return rng.randrange(types.index("message_stop") + 1)
+    end = _end(recording)
+    if end is None:
+        missing = _end_name(recording).removeprefix("the ")
+        raise UsageError(f"this recording has no {missing}: it is broken already")
+    return rng.randrange(end)
 
 
 def _next(recording: Recording, after: int, count: int = 1) -> list[Frame]:
@@ -87,18 +97,25 @@ def _next(recording: Recording, after: int, count: int = 1) -> list[Frame]:
     return found
 
 
-def _blocks(found: Iterable[Frame], type: str = "") -> list[int]:
-    """The numbers of the blocks that these frames name, in their order."""
-    payloads = map(payload_of, found)
-    named = [p.get("index") for p in payloads if not type or p.get("type") == type]
-    return list(dict.fromkeys(n for n in named if isinstance(n, int) and not isinstance(n, bool)))
+def _numbers(said: list[Payload], of: Callable[[Payload], tuple[int, ...]]) -> list[int]:
+    """The numbers that these payloads say, each once, in their order."""
+    return list(dict.fromkeys(number for payload in said for number in of(payload)))
 
 
-def _any_block(recording: Recording, rng: Random) -> Arguments:
-    blocks = sorted(_blocks(frames(recording)))
-    if not blocks:
-        raise UsageError("this recording has no block")
-    return {"index": rng.choice(blocks)}
+def _any_part(recording: Recording, rng: Random) -> Arguments:
+    voice = voice_of(recording)
+    numbers = sorted(_numbers(payloads(recording), voice.numbers))
+    if not numbers:
+        raise UsageError(f"this recording has no {voice.numbered} with a number")
+    return {"index": rng.choice(numbers)}
+
+
+def _any_stopped(recording: Recording, rng: Random) -> Arguments:
+    voice = voice_of(recording)
+    numbers = sorted(_numbers(payloads(recording), voice.stops))
+    if not numbers:
+        raise UsageError(f"this recording has no {voice.stopping} that stops")
+    return {"index": rng.choice(numbers)}
 
 
 # --- Here -----------------------------------------------------------------------------------------
@@ -119,14 +136,16 @@ def _last_frame(recording: Recording, after: int) -> Arguments:
 
 
 def _begun(recording: Recording, after: int) -> Arguments:
-    if "message_start" not in _types(frames(recording)[:after]):
+    if first(payloads(recording)[:after], voice_of(recording).begins) is None:
         raise UsageError(f"no message has begun by frame {after}, so it cannot begin again")
     return {"after": after}
 
 
 def _still_open(recording: Recording, after: int) -> Arguments:
-    if "message_stop" in _types(frames(recording)[:after]):
-        raise UsageError(f"message_stop has come by frame {after}, so the answer is whole")
+    end = _end(recording)
+    if end is not None and after >= end:
+        name = _end_name(recording)
+        raise UsageError(f"{name} has come by frame {after}, so the answer is whole")
     return {"after": after}
 
 
@@ -156,28 +175,33 @@ def _inside_here(recording: Recording, after: int) -> Arguments:
 
 
 def _stopped_here(recording: Recording, after: int) -> Arguments:
-    stopped = _blocks(frames(recording)[:after], "content_block_stop")
+    voice = voice_of(recording)
+    stopped = _numbers(payloads(recording)[:after], voice.stops)
     if not stopped:
-        raise UsageError(f"no block has stopped by frame {after}, so none can go on after that")
+        what = voice.stopping
+        raise UsageError(f"no {what} has stopped by frame {after}, so none can go on after that")
     return {"index": stopped[-1], "after": after}
 
 
-def _next_block(recording: Recording, after: int) -> Arguments:
-    started = _blocks(frames(recording)[after:], "content_block_start")
+def _next_part(recording: Recording, after: int) -> Arguments:
+    voice = voice_of(recording)
+    started = _numbers(payloads(recording)[after:], voice.starts)
     if not started:
-        raise UsageError(f"no block starts after frame {after}, so none can get another number")
+        what = voice.numbered
+        raise UsageError(f"no {what} starts after frame {after}, so none can get another number")
     return {"index": started[0]}
 
 
-def _blocks_here(recording: Recording, after: int) -> Arguments:
-    if len(_blocks(frames(recording))) < 2:
-        raise UsageError("there are no two blocks here that could come side by side")
+def _parts_here(recording: Recording, after: int) -> Arguments:
+    voice = voice_of(recording)
+    if len(_numbers(payloads(recording), voice.numbers)) < 2:
+        what = voice.numbered
+        raise UsageError(f"there are no two {what}s here that could come side by side")
     return {"seed": 1}
 
 
 def _reason_here(recording: Recording, after: int) -> Arguments:
-    types = _types(frames(recording))
-    if "message_delta" not in types[after:]:
+    if first(payloads(recording)[after:], voice_of(recording).gives_reason) is None:
         raise UsageError(f"no stop reason comes after frame {after}, so none can be left out")
     return {}
 
@@ -193,13 +217,13 @@ def _inside(recording: Recording, rng: Random) -> Arguments:
 
 
 def _while_generating(recording: Recording, rng: Random) -> Arguments:
-    first, last = generating(frames(recording))
-    return {"after": _one_of(rng, first, last, "place at which content can still come")}
+    begun, last = generating(recording)
+    return {"after": _one_of(rng, begun, last, "place at which content can still come")}
 
 
 def _once_begun(recording: Recording, rng: Random) -> Arguments:
-    found = frames(recording)
-    return {"after": _one_of(rng, generating(found)[0], len(found), "message")}
+    last = len(frames(recording))
+    return {"after": _one_of(rng, generating(recording)[0], last, "message")}
 
 
 def _any_frame(recording: Recording, rng: Random) -> Arguments:
@@ -225,7 +249,7 @@ def _any_seed(recording: Recording, rng: Random) -> Arguments:
 
 WHOLE = Place(lambda recording, rng: {}, lambda recording, after: {})
 SEED = Place(_any_seed, lambda recording, after: {"seed": after})
-BLOCKS = Place(_any_seed, _blocks_here)
+BLOCKS = Place(_any_seed, _parts_here)
 ANYWHERE = Place(lambda r, rng: {"after": rng.randrange(len(frames(r)) + 1)}, _after)
 BEFORE_END = Place(lambda r, rng: {"after": _before_end(r, rng)}, _still_open)
 TO_THE_END = Place(BEFORE_END.draw, _after)
@@ -235,6 +259,6 @@ INSIDE = Place(_inside, _inside_here)
 LAST_FRAME, NEXT_FRAME = Place(_any_frame, _last_frame), Place(_any_frame, _next_frame)
 TWO_FRAMES = Place(_any_two, lambda r, after: {"frame": _next(r, after, 2)[0].number})
 LINE, BIT = Place(_any_line, _line_here), Place(_any_bit, _bit_here)
-STOPPED_BLOCK, NEXT_BLOCK = Place(_any_block, _stopped_here), Place(_any_block, _next_block)
+STOPPED_BLOCK, NEXT_BLOCK = Place(_any_stopped, _stopped_here), Place(_any_part, _next_part)
 REASON = Place(WHOLE.draw, _reason_here)
 END = Place(lambda r, rng: {"after": len(frames(r))}, lambda r, after: {"after": len(frames(r))})

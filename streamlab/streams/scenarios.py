@@ -11,19 +11,17 @@ Read next: `analysis/trace.py`, which folds a script step by step.
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any
-
-import msgspec
 
 from streamlab.consumer.attempt import State
 from streamlab.consumer.gates import EFFECT, Policy
 from streamlab.consumer.workitem import policy_for
-from streamlab.errors import UsageError
 from streamlab.streams import faults, synth
 from streamlab.streams.parts import Part, Style, Text, Thinking, ToolCall
 from streamlab.streams.recording import Recording
+from streamlab.streams.scenario import SCENARIOS, Scenario, enter, named
 from streamlab.streams.script import Script
+from streamlab.streams.wire_scenarios import enter_all
 
 __all__ = ["SCENARIOS", "Scenario", "named"]
 
@@ -35,58 +33,11 @@ LABEL, PAY, HELLO = "Is W-7 ready for review?", "Pay INV-17.", "Hello!"
 READY = {"item": "W-7", "label": "Ready for review"}
 
 
-class Scenario(msgspec.Struct, frozen=True):
-    """A script with a name, and what comes of it."""
-
-    name: str
-    says: str  #: one sentence
-    make: Callable[[], Script]
-    state: State  #: where its attempt ends, under the script's own policy
-    after: int | None = None  #: the frame after which `state` holds; None: at the end
-    requirement: str = ""  #: the acceptance sequence that it is, such as "R3"
-
-    @property
-    def script(self) -> Script:
-        """The script itself."""
-        return self.make()
-
-    @property
-    def recording(self) -> Recording:
-        """Its stream alone, as `FaultServer` plays it."""
-        return self.script.recording
-
-
-#: Every scenario by its name, in the order of this file.
-SCENARIOS: dict[str, Scenario] = {}
-
-
-def named(name: str) -> Scenario:
-    """The scenario of this name."""
-    if name not in SCENARIOS:
-        alike = ", ".join(get_close_matches(name, SCENARIOS, cutoff=0.5))
-        like = f"like it are {alike}" if alike else "SCENARIOS has them all"
-        raise UsageError(f"no scenario {name[:80]!r}; {like}")
-    return SCENARIOS[name]
-
-
 def _ends(
     state: State, requirement: str = "", after: int | None = None
 ) -> Callable[[Callable[[], Script]], Callable[[], Script]]:
     """Put a function into `SCENARIOS`: its name, its one sentence, and what comes of its script."""
-
-    def enter(make: Callable[[], Script]) -> Callable[[], Script]:
-        name = make.__name__
-        code = f"scenarios.{name}()"
-
-        def script() -> Script:
-            return msgspec.structs.replace(make(), code=code)
-
-        script.__name__ = script.__qualname__ = name
-        script.__doc__ = make.__doc__
-        SCENARIOS[name] = Scenario(name, make.__doc__ or "", script, state, after, requirement)
-        return script
-
-    return enter
+    return lambda make: enter(make.__name__, make.__doc__ or "", make, state, after, requirement)
 
 
 def _label(recording: Recording | None = None, actor: str = "ada") -> Script:
@@ -422,3 +373,15 @@ def outcome_unknown() -> Script:
 def late_callback_of_an_older_attempt() -> Script:
     """A completion callback of an earlier attempt comes, and completes nothing here."""
     return _label().late(after=13)
+
+
+# --- The other wire formats -----------------------------------------------------------------------
+
+enter_all()
+
+
+def __getattr__(name: str) -> Callable[[], Script]:
+    """The scenarios that are made from a table, by name, as if each were a function here."""
+    if name in SCENARIOS:
+        return SCENARIOS[name].make
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,7 @@
 Faults of the bytes, the reads, the frames and the times; none of them knows what a frame means.
 Each is a pure function from a recording to a new one, and what is random comes from a seed.
 
-Read next: `claude_faults.py`, for what a provider *says*.
+Read next: `provider_faults.py`, for what a provider *says*.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from streamlab.streams.edit import (
     with_chunks,
 )
 from streamlab.streams.recording import Chunk, Recording
+from streamlab.wire.forms import is_array
 from streamlab.wire.jsonl import is_json_lines
 from streamlab.wire.sse import BOM
 
@@ -187,6 +188,8 @@ def reconnect(recording: Recording, after: int) -> Recording:
 
     A browser's EventSource does so by itself; whoever reads on sees one stream.
     """
+    if is_array(recording.data):
+        raise UsageError("an array cannot begin again inside itself: each connection has its own")
     kept = disconnect(recording, after)
     lost_at, joint = kept.end_t or 0.0, b""
     if after and kept.data[-1] not in b"\r\n":  # a last line that nothing ended

@@ -1,8 +1,8 @@
 """Where the tool loop's streams come from: a server, over a real socket, or recordings in memory.
 
-`Upstream(url)` and `Replay(recording, …)` are both an `ask`: called with the messages of a request,
-each gives the answer's bytes as they come, and stops as the transport stopped: `OSError`s are let
-through (a reset, a time that ran out), and where a body ends too early there is one too.
+`Upstream(url, wire=…)` and `Replay(recording, …)` are both an `ask`: called with the messages of a
+request, each gives the answer's bytes as they come, and stops as the transport stopped: `OSError`s
+are let through (a reset, a time that ran out), and where a body ends too early there is one too.
 
 Who cancels, closes: the connection is gone at once, and the server knows. There is no SDK here;
 h11 is imported with the first request.
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -24,6 +25,7 @@ from streamlab.consumer.history import Message
 from streamlab.consumer.turn_events import printable
 from streamlab.errors import UsageError, WireError
 from streamlab.streams.recording import Chunk, Recording
+from streamlab.streams.requests import Request, request_of
 from streamlab.wire.payload import NotJSON, parse
 
 if TYPE_CHECKING:
@@ -43,14 +45,14 @@ MOST_PROVISIONAL = 16
 #: they count from the request on, and for the whole body of an error: bytes may drip.
 IDLE_SECONDS = 60.0
 
-PATH = "/v1/messages"
-
 
 class Upstream:
     """Asks a server; every request has a connection of its own.
 
-    `options` are more fields of the request: tools, system. Raises `WireError` where what answers
-    is no stream: an HTTP error, or no HTTP. `idle_seconds` is explained at `IDLE_SECONDS`.
+    `wire` is the format of the request and of its answer; `tools` are those on offer, each with the
+    JSON Schema of its input; `options` are more fields of the body, such as `system`. Raises
+    `WireError` where what answers is no stream: an HTTP error, or no HTTP. `idle_seconds` is
+    explained at `IDLE_SECONDS`.
     """
 
     def __init__(
@@ -58,6 +60,8 @@ class Upstream:
         url: str,
         model: str = "streamlab",
         *,
+        wire: str = "claude",
+        tools: Mapping[str, Any] | None = None,
         max_tokens: int = 1024,
         headers: Mapping[str, str] | None = None,
         idle_seconds: float = IDLE_SECONDS,
@@ -66,7 +70,9 @@ class Upstream:
         self._to = _checked(url)
         self._headers = dict(headers or {})
         self._idle = idle_seconds
-        self._ask = {"model": model, "max_tokens": max_tokens, "stream": True, **options}
+        self._options = options
+        self._request_of = partial(request_of, wire, model, limit=max_tokens, tools=tools)
+        self._request_of([])  # is there such a format?
 
     def __repr__(self) -> str:
         return f"Upstream({self._to.scheme}://{self._to.netloc})"  # no header: one may be a key
@@ -77,7 +83,8 @@ class Upstream:
 
         clock = asyncio.get_running_loop().time
         sent = clock()
-        body = msgspec.json.encode({**self._ask, "messages": messages})
+        request = self._request_of(messages)
+        body = msgspec.json.encode({**request.body, **self._options})
         async with asyncio.timeout(self._idle):
             reader, writer = await asyncio.open_connection(
                 self._to.hostname, self._port, ssl=self._to.scheme == "https" or None
@@ -85,7 +92,7 @@ class Upstream:
         try:
             talk = h11.Connection(h11.CLIENT)
             async with asyncio.timeout(self._idle):
-                writer.write(self._request(talk, body))
+                writer.write(self._bytes(talk, request, body))
                 await writer.drain()
                 status = await _status(talk, reader)
             if status != 200:
@@ -103,7 +110,7 @@ class Upstream:
     def _port(self) -> int:
         return self._to.port or (443 if self._to.scheme == "https" else 80)
 
-    def _request(self, talk: h11.Connection, body: bytes) -> bytes:
+    def _bytes(self, talk: h11.Connection, request: Request, body: bytes) -> bytes:
         import h11
 
         headers = {
@@ -111,15 +118,15 @@ class Upstream:
             "content-type": "application/json",
             "content-length": str(len(body)),
             "accept": "text/event-stream",
-            "anthropic-version": "2023-06-01",
+            **request.headers,
             **self._headers,
         }
-        target = self._to.path.rstrip("/") + PATH
+        target = self._to.path.rstrip("/") + request.path
         try:
-            request = h11.Request(method="POST", target=target, headers=list(headers.items()))
+            head = h11.Request(method="POST", target=target, headers=list(headers.items()))
         except (h11.LocalProtocolError, UnicodeEncodeError):  # its message would quote the value
             raise UsageError("the URL's path, or a header, holds what HTTP can't send") from None
-        pieces = (request, h11.Data(data=body), h11.EndOfMessage())
+        pieces = (head, h11.Data(data=body), h11.EndOfMessage())
         return b"".join(talk.send(piece) or b"" for piece in pieces)
 
     async def _refusal(self, talk: h11.Connection, reader: asyncio.StreamReader) -> bytes:
