@@ -28,6 +28,9 @@ __all__ = ["COMMANDS", "complain", "main", "make_parser", "report_bug"]
 #: The wire formats, for a `--help` that imports nothing (`wire/reader.py` has their readers).
 FORMATS = ("claude", "openai-chat", "openai-responses", "gemini", "gemini-interactions")
 
+#: What a recording can be taken through, likewise (`streams/asking.py`).
+CLIENTS = ("anthropic", "openai-chat", "openai-responses", "google-genai")
+
 STATUS = "exit status: 0 fine, 1 a finding, 2 bad usage or an unreadable file"
 
 
@@ -204,6 +207,7 @@ def _add_serve(parser: Parser) -> None:
     )
     add("--upstream", metavar="URL", default="", help="forward this server's streams, not ours")
     add("--model", metavar="NAME", default="streamlab", help="what to ask --upstream for")
+    add("--wire", choices=FORMATS[:4], default="claude", help="how --upstream speaks (claude)")
     parser.set_defaults(run=_serve)
 
 
@@ -213,6 +217,7 @@ def _add_record(parser: Parser) -> None:
     add("--prompt", required=True, help="the user's message")
     add("--out", required=True, metavar="X.stream.jsonl", help="the file to write")
     add("--max-tokens", type=_size, default=1024, metavar="N", help="of the answer (default: 1024)")
+    add("--client", choices=CLIENTS, default=CLIENTS[0], help="the SDK, and how it asks")
     add("--base-url", metavar="URL", help="another server than the API, such as `serve`'s")
     add("--tools", metavar="FILE.json", help="tools to offer: name -> JSON Schema of the input")
     add("--force", action="store_true", help="replace OUT where it exists")
@@ -298,7 +303,8 @@ scenario it shows a turn of three rounds, whose tools run here and only look som
         f"""for example
   streamlab record --model greeting --prompt Hi --out hi.stream.jsonl --base-url http://127.0.0.1:8765
   streamlab record --model claude-haiku-4-5 --prompt "Why?" --out why.stream.jsonl
-The key is ANTHROPIC_API_KEY; neither it nor any header is kept.
+  streamlab record --client openai-chat --model gpt-5-mini --prompt "Why?" --out why.stream.jsonl
+The key is ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY; neither it nor any header is kept.
 
 {STATUS}.
 A stream that breaks is recorded too, and a finding.""",

@@ -22,6 +22,7 @@ from streamlab.consumer.toolloop import Ask, Tool
 from streamlab.errors import UsageError
 from streamlab.streams.forward import Forwarded, Forwarder
 from streamlab.streams.recording import Chunk
+from streamlab.streams.requests import authorised
 from streamlab.streams.server import FaultServer, Served
 from streamlab.streams.upstream import Upstream
 
@@ -49,7 +50,7 @@ def forward(options: argparse.Namespace) -> int:
         if not options.upstream:
             server = open.enter_context(FaultServer(plan.answers, **how_of(options)))
         url = server.url if server else options.upstream
-        ask = _each_round(url) if server else Upstream(url, options.model)
+        ask = _each_round(url) if server else _upstream(options)
         asked = (ask, plan.tools, plan.policy)
         page = Forwarder(*asked, suggestion=plan.suggestion, show=_show, port=options.port)
         open.enter_context(page)
@@ -83,7 +84,7 @@ def _plan(options: argparse.Namespace) -> _Plan:
         used = next((name for name in ours if getattr(options, name)), "")
         if used:
             raise UsageError(f"--upstream has streams of its own: {used} is for ours")
-        Upstream(options.upstream)  # it says what is wrong with a URL
+        _upstream(options)  # it says what is wrong with a URL
         return _Plan()
     if len(options.files) + len(options.scenario) > 1 or "all" in options.scenario:
         raise UsageError("--forward shows one stream: name one file, or one --scenario")
@@ -101,6 +102,11 @@ def _plan(options: argparse.Namespace) -> _Plan:
     rounds = {_name(number): round for number, round in enumerate(three_rounds(), 1)}
     question = "What about W-7, W-8 and W-9?"
     return _Plan(stopped(rounds, options), slow_tools(), READING, question)
+
+
+def _upstream(options: argparse.Namespace) -> Upstream:
+    url, wire = options.upstream, options.wire
+    return Upstream(url, options.model, wire=wire, headers=authorised(wire, url))
 
 
 def _name(number: int) -> str:

@@ -196,6 +196,7 @@ def record(options: argparse.Namespace) -> int:
     fresh = _free_name(out) if out.exists() else out
     told = _Telling()
     asked = (options.model, options.prompt, fresh, options.max_tokens)
+    more["client"] = options.client
     try:
         recorded = record_prompt(*asked, base_url=options.base_url, on_event=told, **more)
     except UsageError as why:
