@@ -40,6 +40,10 @@ ELEMENTS = {
     "brackets in a string": (b'[{"a":"]},[{"},{"b":2}]', [b'{"a":"]},[{"}', b'{"b":2}']),
     "a quote in a string": (b'[{"a":"\\"]"},{"b":2}]', [b'{"a":"\\"]"}', b'{"b":2}']),
     "a backslash ends it": (b'[{"a":"\\\\"},{"b":2}]', [b'{"a":"\\\\"}', b'{"b":2}']),
+    "nested deeper than one look reaches": (
+        b"[" + b'{"a":' * 20 + b"1" + b"}" * 20 + b', {"b":2}]',
+        [b'{"a":' * 20 + b"1" + b"}" * 20, b'{"b":2}'],
+    ),
     "nested": (b'[{"a":[{"b":[]}]},[1,[2]]]', [b'{"a":[{"b":[]}]}', b"[1,[2]]"]),
     "scalars": (b'[1 , "a,]" ,null]', [b"1", b'"a,]"', b"null"]),
     "empty": (b"[]", []),

@@ -333,13 +333,21 @@ def _stop_reason(turn: Turn, event: StopReported) -> Turn:
 
 
 def _usage(turn: Turn, event: UsageReported) -> Turn:
-    given = {key: value for key, value in event.usage.items() if value is not None}
-    usage = {**turn.facts.usage, **given}
+    facts, given, new = turn.facts, event.usage, event.tokens
+    if None in given.values():
+        given = {key: value for key, value in given.items() if value is not None}
+    usage = {**facts.usage, **given}
     if len(usage) > MAX_USAGE:
         usage = dict(islice(usage.items(), MAX_USAGE))
-    fresh = {name: n for name, n in msgspec.structs.asdict(event.tokens).items() if n is not None}
-    tokens = msgspec.structs.replace(turn.facts.tokens, **fresh)
-    return _know(turn, usage=usage, tokens=tokens)
+    old = facts.tokens
+    tokens = Tokens(
+        old.input if new.input is None else new.input,
+        old.output if new.output is None else new.output,
+        old.thinking if new.thinking is None else new.thinking,
+    )
+    if usage == facts.usage and tokens == old:
+        return turn
+    return _know_facts(turn, msgspec.structs.replace(facts, usage=usage, tokens=tokens))
 
 
 def _complete(turn: Turn, event: MessageCompleted) -> Turn:

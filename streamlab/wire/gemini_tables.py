@@ -6,7 +6,7 @@ SDK 3.6. A part that is not here is kept as "other", with all its fields.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -107,12 +107,13 @@ class _Part(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 class _Content(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     parts: tuple[_Part]
-    role: str = "model"
+    role: Literal["model"] = "model"
 
 
 class _Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     content: _Content
-    index: int = 0
+    index: Literal[0] = 0
+    safetyRatings: list[Any] = []  # older models send them with every piece
 
 
 class _Chunk(msgspec.Struct, gc=False, forbid_unknown_fields=True):

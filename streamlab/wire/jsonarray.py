@@ -1,8 +1,8 @@
 """One JSON array of events, as frames: Gemini without `alt=sse`, and files that keep a stream so.
 
 The array arrives in pieces like any stream, so its elements are found while it grows: only strings
-and brackets count, and no byte is looked at more than twice. Bounded and indifferent to how the
-bytes are split, like `sse.py`. Whether an element is JSON is for its reader to say.
+and brackets count, and no byte is looked at more than three times. Bounded and indifferent
+to how the bytes are split, like `sse.py`. Whether an element is JSON is for its reader to say.
 """
 
 from __future__ import annotations
@@ -15,9 +15,26 @@ __all__ = ["JSONArrayDecoder"]
 
 #: What changes nothing: whole strings, and all bytes but brackets and (between elements) commas.
 #: The quantifiers are possessive: nothing is ever tried again.
-_STRING = rb'"(?:[^"\\]|\\.)*+"'
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _BETWEEN = re.compile(rb'(?:[^"\[\]{},]++|' + _STRING + rb")*+", re.DOTALL)
 _WITHIN = re.compile(rb'(?:[^"\[\]{}]++|' + _STRING + rb")*+", re.DOTALL)
+
+#: Levels of brackets that are followed at once; no chunk of an answer has as many.
+LEVELS = 16
+
+
+def _nested(levels: int) -> bytes:
+    """A pattern of a value in brackets that are nested no deeper."""
+    plain, inner = rb'[^"\[\]{}]*+', _STRING
+    for _ in range(levels):
+        value = rb"[\[{]" + plain + rb"(?:(?:" + inner + rb")" + plain + rb")*+[\]}]"
+        inner = _STRING + rb"|" + value
+    return value
+
+
+#: Nearly every element is this: all of it has come, and its brackets are not nested deep. The comma
+#: before it may stand in a line of its own, as the vendor writes it.
+_WHOLE = re.compile(rb"(?:\s{0,2},)?(\s*+" + _nested(LEVELS) + rb")", re.DOTALL)
 
 #: What counts in a string that has not come whole.
 _IN_STRING = re.compile(rb'["\\]')
@@ -57,6 +74,12 @@ class JSONArrayDecoder:
         frames: list[Frame] = []
         begun = 0  # where in _rest the element begins that is being read
         while not self._closed and self.overrun is None:
+            if self._depth == 1 and self._seen == begun:
+                whole = _WHOLE.match(self._rest, begun)
+                if whole is not None:
+                    begun = self._seen = whole.end()
+                    self._take(whole.start(1), begun, frames)
+                    continue
             at = self._next()
             if at is None:
                 break
