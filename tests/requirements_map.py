@@ -27,6 +27,8 @@ TWO_BUFFERS = "04-two-buffers"
 ATTEMPT = "05-the-attempt"
 CANCEL = "06-cancel-against-commit"
 TOOL_LOOP = "07-the-tool-loop"
+DIALECTS = "08-four-dialects"
+LAWS_OF_DIALECTS = "test_dialect_laws.py"
 STOPPED = "test_gates.py::test_the_first_gate_that_does_not_pass_decides_and_says_what_it_saw"
 
 ROWS: dict[str, Row] = {
@@ -1025,18 +1027,115 @@ ROWS: dict[str, Row] = {
             f"{TWO_BUFFERS}#run-next",
         ),
     ),
+    # --- the dialects, and what goes on to a browser
+    "C4": Row(
+        "08",
+        "Chat Completions becomes events: calls are joined by choice and index, and held in doubt.",
+        (
+            "test_openai_chat.py::test_whose_a_fragment_is_can_be_proved",
+            "test_openai_chat.py::test_what_cannot_be_proved_is_held",
+            "test_openai_chat.py::test_an_end_is_judged_by_the_letter",
+            "test_lesson_08.py::"
+            "test_by_index_is_right_about_mixed_calls_and_loses_one_of_two_at_the_same_index",
+            "test_lesson_08.py::test_the_exercise_agrees_with_streamlab",
+        ),
+        (
+            f"{DIALECTS}#naive-code",
+            f"{DIALECTS}#run-index",
+            f"{DIALECTS}#proved",
+            f"{DIALECTS}#exercise-stub",
+        ),
+    ),
+    "C5": Row(
+        "08",
+        "Responses becomes events: output_index joins, and what is said again is authority.",
+        (
+            "test_openai_responses.py::test_each_item_becomes_one_segment",
+            "test_openai_responses.py::test_items_may_interleave_and_start_at_any_index",
+            "test_openai_responses.py::test_a_call_that_cannot_be_proved_is_held",
+            "test_lesson_08.py::test_two_versions_of_a_call_are_held_and_of_a_text_the_last_counts",
+        ),
+        (
+            f"{DIALECTS}#predict-twice",
+            f"{DIALECTS}#run-twice",
+        ),
+    ),
+    "C6": Row(
+        "08",
+        "Gemini becomes events: whole calls, Vertex's arguments by path, and an end nobody says.",
+        (
+            "test_gemini.py::test_a_whole_call_is_a_proposal",
+            "test_gemini.py::test_arguments_by_path_become_one_object",
+            "test_gemini.py::test_what_has_not_ended_is_incomplete_and_says_what_is_missing",
+            "test_lesson_08.py::test_arguments_by_path_are_a_third_way_to_the_same_input",
+            "test_lesson_08.py::"
+            "test_a_gemini_answer_is_whole_by_its_reason_and_a_clean_end_and_by_nothing_else",
+        ),
+        (
+            f"{DIALECTS}#run-equal",
+            f"{DIALECTS}#naive-end",
+            f"{DIALECTS}#run-end",
+        ),
+    ),
+    "C15": Row(
+        "08",
+        "What is normal of a stream goes on to a browser as server-sent events.",
+        (
+            "test_forward.py::test_every_event_of_the_bus_comes_in_its_order_with_ids_from_one",
+            "test_forward.py::"
+            "test_no_fragment_of_an_input_is_ever_sent_only_its_size_and_then_what_is_whole",
+            "test_lesson_08.py::"
+            "test_a_browser_hears_the_same_events_whoever_answers_and_no_vendors_words",
+            "test_lesson_08_browser.py::test_the_link_leads_to_the_page_and_a_turn_runs_there",
+        ),
+        (
+            f"{DIALECTS}#forward-code",
+            f"{DIALECTS}#page-link",
+        ),
+    ),
+    "C16": Row(
+        "08",
+        "Headers keep a proxy from collecting what is forwarded, each with its reason.",
+        (
+            "test_forward.py::test_the_head_is_the_table_and_nothing_else",
+            "test_forward.py::test_each_event_is_a_chunk_of_its_own_as_soon_as_it_is_there",
+            "test_forward_nginx.py::"
+            "test_with_our_headers_events_pass_a_proxy_one_by_one_and_without_them_together",
+            "test_lesson_08.py::test_each_header_that_comes_is_shown_with_its_reason",
+        ),
+        (f"{DIALECTS}#headers",),
+    ),
+    "C18": Row(
+        "08",
+        "A recorded log and what it should have meant are a test of reader and reducer.",
+        (
+            "test_lesson_08.py::test_a_recorded_log_folds_to_what_was_meant_and_a_lost_frame_shows",
+            "test_dialect_fixtures.py::test_a_fixture_is_recognised_and_judged_as_its_recording",
+        ),
+        (f"{DIALECTS}#log-code",),
+    ),
+    "C19": Row(
+        "08",
+        "One answer in four dialects becomes equal segments and an equal verdict.",
+        (
+            f"{LAWS_OF_DIALECTS}::test_the_story_is_the_same_on_every_wire",
+            f"{LAWS_OF_DIALECTS}::test_a_random_answer_reads_back_as_it_was_meant",
+            f"{LAWS_OF_DIALECTS}::test_a_style_changes_nothing_in_the_story",
+            "test_lesson_08.py::test_the_story_means_the_same_whoever_tells_it",
+            "test_dialect_stepper.py::"
+            "test_whoever_changes_the_wire_stays_at_the_moment_and_sees_the_same_on_the_screen",
+        ),
+        (
+            f"{DIALECTS}#first",
+            f"{DIALECTS}#predict-equal",
+            f"{DIALECTS}#run-equal",
+            f"{DIALECTS}#stepper",
+            f"{DIALECTS}#stepper-code",
+        ),
+    ),
 }
 
 #: Lessons that are still to be written -> their rows. A row moves from here to `ROWS`.
 LATER: dict[str, tuple[str, ...]] = {
-    "08": (
-        "C4",
-        "C5",
-        "C6",
-        "C15",
-        "C16",
-        "C18",
-        "C19",
-    ),
     "10": ("C17",),
 }

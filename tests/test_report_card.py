@@ -7,6 +7,7 @@ the version that was measured. A newer one gets a skipped row, which says so, an
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import re
@@ -272,6 +273,15 @@ def test_a_client_that_never_comes_to_an_end_is_left_behind(monkeypatch, asynchr
     monkeypatch.setattr(report_card, "LIMIT", 0.1)
     found = run_card(["timeout"], ["anthropic raw"], asynchronous=asynchronous)
     assert found.at("timeout", "anthropic raw").verdict == "no end"
+
+
+def test_a_generator_that_an_sdk_left_half_closed_is_not_told_and_anything_else_is(caplog):
+    loop = asyncio.new_event_loop()
+    report_card._quiet(loop, {"message": "half closed", "asyncgen": object()})
+    assert not caplog.records
+    report_card._quiet(loop, {"message": "something else"})
+    assert "something else" in caplog.text
+    loop.close()
 
 
 def test_an_sdk_that_is_not_installed_is_left_out_with_one_line(monkeypatch):

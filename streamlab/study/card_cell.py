@@ -32,6 +32,16 @@ class Cell(msgspec.Struct, frozen=True):
     danger: bool  #: a program that acts without any check would have made a wrong call
     streamlab: str  #: the state of streamlab's own attempt, on the same bytes and ending
     message: str = ""  #: what the exception says
+    got: Got | None = None  #: what the program was handed; None where it came to no end
+
+    @property
+    def handed(self) -> tuple[str, ...]:
+        """What the program was handed, a line for each thing."""
+        if self.verdict == "n/a":
+            return ("no such thing on this wire",)
+        if self.got is None:
+            return (self.saw,)
+        return _lines(self.got)
 
     @property
     def word(self) -> str:
@@ -54,14 +64,26 @@ def cell(fault: str, client: str, wire: str, got: Got | None, streamlab: str) ->
     if got is None:
         return Cell(fault, client, wire, "no end", "it came to no end in time", False, streamlab)
     if got.error:
-        return Cell(fault, client, wire, "raised", got.error, False, streamlab, got.message)
+        return Cell(fault, client, wire, "raised", got.error, False, streamlab, got.message, got)
     if not (got.text or got.calls or got.stop):
-        return Cell(fault, client, wire, "silent, nothing", "", False, streamlab)
+        return Cell(fault, client, wire, "silent, nothing", "", False, streamlab, "", got)
     found = list(differences(got, wire))
     if found and got.stop == STOP[wire]:
         found.append(f"looks complete: {got.stop}")
     verdict = "silent partial" if found else "right"
-    return Cell(fault, client, wire, verdict, "; ".join(found), is_danger(got), streamlab)
+    saw = "; ".join(found)
+    return Cell(fault, client, wire, verdict, saw, is_danger(got), streamlab, "", got)
+
+
+def _lines(got: Got) -> tuple[str, ...]:
+    if got.error:
+        return (f"{got.error}: {got.message}" if got.message else got.error,)
+    calls = [f"call: {call.name or '(no name)'}{_input(call)}" for call in got.calls]
+    return (f"text: {got.text!r}", *(calls or ["no call"]), f"stop reason: {got.stop}")
+
+
+def _input(call: Call) -> str:
+    return f" {call.input}" if call.input is not None else f", no JSON: {call.text}"
 
 
 def is_danger(got: Got) -> bool:

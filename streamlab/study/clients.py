@@ -18,7 +18,7 @@ import msgspec
 from streamlab.streams import asking
 from streamlab.study.card_streams import TOOL
 
-__all__ = ["WAYS", "Call", "Got", "Way", "ask", "ask_async", "full_name"]
+__all__ = ["WAYS", "Call", "Got", "Way", "ask", "ask_async", "ask_bare", "full_name"]
 
 #: The question; the tool's schema says nothing, since no answer here depends on it.
 PROMPT, LIMIT, TOOLS = "Pay INV-17.", 500, {TOOL: {"type": "object"}}
@@ -56,16 +56,19 @@ class Way(msgspec.Struct, frozen=True):
 
 def ask(way: Way, client: Any, model: str, seconds: float) -> Got:
     """Ask once, and say what the program got."""
-    events: list[Any] = []
     try:
-        stream = way.start(client, model, seconds)
-        if way.final:
-            with stream as opened:
-                return way.read(getattr(opened, way.final)())
-        events.extend(stream)
+        return ask_bare(way, client, model, seconds)
     except Exception as why:  # whatever the SDK raises is the finding
         return _raised(why)
-    return way.read(events)
+
+
+def ask_bare(way: Way, client: Any, model: str, seconds: float) -> Got:
+    """The same without a net, as most programs do it: it raises whatever the SDK raises."""
+    stream = way.start(client, model, seconds)
+    if way.final:
+        with stream as opened:
+            return way.read(getattr(opened, way.final)())
+    return way.read(list(stream))
 
 
 async def ask_async(way: Way, client: Any, model: str, seconds: float) -> Got:

@@ -23,6 +23,8 @@ from streamlab.study import (
     lesson_05,
     lesson_06,
     lesson_07,
+    lesson_08,
+    lesson_09,
 )
 from streamlab.study.tasks import UNANSWERED, Case, Exercise, Question
 
@@ -37,6 +39,8 @@ LESSONS = (
     lesson_05,
     lesson_06,
     lesson_07,
+    lesson_08,
+    lesson_09,
 )
 
 QUESTIONS: dict[str, Question] = {each.id: each for lesson in LESSONS for each in lesson.QUESTIONS}

@@ -3,6 +3,7 @@
     card = run_card()
     card.frame()       # a pandas DataFrame, a row for each fault and client
     card.heat_map()    # the same as a figure
+    card.grid("ping")  # some of its faults, a row for each client
 
 One fault server answers all of it: the model's name in the request says which fault is wanted.
 Every request is tried once, with a short timeout, and the whole run is bounded. Nothing about an
@@ -19,12 +20,13 @@ import platform
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import AsyncExitStack, ExitStack
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 import msgspec
 
-from streamlab.analysis.card_figure import Column, Square, heat_map
+from streamlab.analysis.card_figure import KINDS, Column, Square, heat_map
 from streamlab.analysis.drawing import Drawing
 from streamlab.analysis.judge import judge
 from streamlab.consumer.attempt import State
@@ -36,9 +38,9 @@ from streamlab.streams.server import FaultServer
 from streamlab.study.card_cell import Cell, cell
 from streamlab.study.card_faults import CARD_FAULTS
 from streamlab.study.card_streams import GOOD
-from streamlab.study.clients import WAYS, Got, Way, ask, ask_async
+from streamlab.study.clients import WAYS, Got, Way, ask, ask_async, ask_bare
 
-__all__ = ["Card", "run_card"]
+__all__ = ["Card", "answer", "measured", "run_card"]
 
 #: Seconds without a byte after which a client gives up: where silence is the fault, and elsewhere.
 SILENCE, PATIENCE = 1.0, 10.0
@@ -107,20 +109,33 @@ class Card(msgspec.Struct, frozen=True):
         pandas: Any = import_module("pandas")  # it ships no types
         return pandas.DataFrame(self.rows())
 
-    def heat_map(self) -> Drawing:
-        """The card as a figure."""
+    def grid(self, *faults: str) -> Any:
+        """Some of its faults as a pandas DataFrame of words: a row for each client."""
+        pandas: Any = import_module("pandas")
+        columns = {
+            fault: [_words(self.at(fault, client)) for client in self.clients]
+            for fault in faults or self.faults
+        }
+        return pandas.DataFrame(columns, index=self.clients)
+
+    def heat_map(self, *, versions: bool = True) -> Drawing:
+        """The card as a figure; without the versions it is the same on every machine."""
         columns = [
-            Column(name, f"{WAYS[name].sdk} {self.versions[WAYS[name].sdk]}")
-            for name in self.clients
+            Column(name, f"{sdk} {self.versions[sdk]}" if versions else sdk)
+            for name, sdk in ((name, WAYS[name].sdk) for name in self.clients)
         ]
         squares = {(each.fault, each.client): _square(each) for each in self.cells}
-        note = f"Measured with {self.stamp()}."
+        note = f"Measured with {self.stamp()}." if versions else ""
         return heat_map("What each SDK makes of each fault", columns, self.faults, squares, note)
 
     def __repr__(self) -> str:
         danger = sum(each.danger for each in self.cells)
         told = f"{len(self.faults)} faults by {len(self.clients)} clients"
         return f"<Card: {told}; a wrong call to act on in {danger}; {self.stamp()}>"
+
+
+def _words(each: Cell) -> str:
+    return f"{KINDS[each.kind].sign}\u00a0{each.word}"  # the sign stays with its word
 
 
 def _square(each: Cell) -> Square:
@@ -133,6 +148,23 @@ def _square(each: Cell) -> Square:
     first, _, rest = each.verdict.partition(" ")
     word = first.rstrip(",")
     return Square(each.kind, word, each.word if each.saw else rest)
+
+
+@cache
+def measured() -> Card:
+    """The whole card, filled once in this process: some seconds."""
+    return run_card()
+
+
+def answer(client: str, fault: str) -> Got:
+    """What that client hands to a program that has no net: it raises whatever the SDK raises.
+
+    Raises `UsageError` for a name that is none.
+    """
+    way, name = _named(client, WAYS, "client"), _named(fault, CARD_FAULTS, "fault").id
+    sdk = SDKS[way.sdk]
+    with FaultServer(_answer) as server, opened(sdk, server.url, retries=0) as opened_client:
+        return ask_bare(way, opened_client, name, _seconds(name))
 
 
 def run_card(
@@ -239,7 +271,14 @@ def _async_run(pairs: Sequence[Pair], watch: Watch) -> dict[Pair, Got]:
         return pool.submit(asyncio.run, _asked_async(pairs, watch)).result()
 
 
+def _quiet(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Say nothing of a generator that an SDK left half closed: no cell of the card is about it."""
+    if "asyncgen" not in context:
+        loop.default_exception_handler(context)
+
+
 async def _asked_async(pairs: Sequence[Pair], watch: Watch) -> dict[Pair, Got]:
+    asyncio.get_running_loop().set_exception_handler(_quiet)
     got: dict[Pair, Got] = {}
     free = asyncio.Semaphore(AT_ONCE)
 

@@ -1,0 +1,86 @@
+
+// ------------------------------------------------------------------------------- a choice of wire
+//
+// Python joins this to the Stepper's module. Above the Stepper is one radio button for each format;
+// the keys 1, 2, … pick one from anywhere in the view. Python answers with another trace and its
+// own menu of faults, so the Stepper below is drawn anew, at the same moment of the answer.
+
+let choices = 0; // radio buttons of two views on one page must not be one group
+
+function renderDialects({ model, el }) {
+  const wires = model.get("wires") ?? [], group = `sl-wire-${(choices += 1)}`;
+  const below = div("below");
+  let dispose = () => {}, drawn = null, queued = false, waiting = false;
+
+  // While Python is asked, nothing about the trace that goes may reach it: it would mean the next.
+  const inner = {
+    get: (name) => model.get(name), on: (...args) => model.on(...args), off: (...args) => model.off(...args),
+    set: (name, value) => { if (!(waiting && name === "step")) model.set(name, value); },
+    send: (message) => { if (!waiting) model.send?.(message); },
+    save_changes: () => model.save_changes(),
+  };
+  const radios = wires.map((wire) => h("input", {
+    type: "radio", name: group, value: wire, checked: wire === model.get("wire"),
+    "data-lm-suppress-shortcuts": "true", onchange: () => pick(wire),
+  }));
+  const note = h("span", { class: "note", role: "status" });
+  const bar = h("fieldset", {}, h("legend", {}, "the same answer, as told by"),
+    ...wires.map((wire, n) => h("label", {}, radios[n], h("kbd", {}, String(n + 1)), span("", wire))), note);
+  const root = h("div", { class: "sl-dialects" }, bar, below);
+
+  function pick(wire) {
+    if (wire === model.get("wire")) return;
+    const place = below.querySelector(".place")?.textContent.replace(/\D*([\d,.]+).*/, "$1") ?? "";
+    const step = Number(place.replace(/\D/g, "")) || model.get("step");
+    try {
+      model.send?.({ step, wire }); // at once: state waits for a busy kernel
+    } catch { // the kernel is gone
+    }
+    waiting = true;
+    setTimeout(() => waiting && put(note, "no answer from Python yet: the kernel is busy, or not running"), 1000);
+    model.set("wire", wire);
+    model.save_changes();
+    mark();
+  }
+  function mark() {
+    for (const radio of radios) radio.checked = radio.value === model.get("wire");
+  }
+  function draw() {
+    queued = false;
+    mark();
+    const { wire } = JSON.parse(model.get("trace") || "{}");
+    if (wire === drawn) return;
+    const inside = below.contains(root.getRootNode().activeElement);
+    dispose();
+    below.replaceChildren();
+    put(note, "");
+    [drawn, waiting] = [wire, false];
+    dispose = render({ model: inner, el: below });
+    if (inside) below.firstElementChild.focus({ preventScroll: true });
+  }
+  function onChange() { // one message may change several traits: wait until all of them are there
+    if (!queued) queueMicrotask(draw);
+    queued = true;
+  }
+  // Before the Stepper hears it: there no digit means anything, and Lab would make headings of them.
+  root.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
+    const wire = /^[1-9]$/.test(event.key) ? wires[event.key - 1] : undefined;
+    if (wire) {
+      event.preventDefault();
+      pick(wire);
+    }
+    if (wire || bar.contains(event.target)) event.stopPropagation();
+  }, true);
+
+  const traits = ["change:trace", "change:wire"];
+  for (const name of traits) model.on(name, onChange);
+  el.append(root);
+  draw();
+  return () => {
+    dispose();
+    for (const name of traits) model.off(name, onChange);
+  };
+}
+
+export default { render: renderDialects };
