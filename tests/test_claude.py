@@ -460,8 +460,11 @@ BREACHES: dict[str, tuple[list[Any], str]] = {
     "delta after its stop": (answer(*BODY, text(0, "b")), "delta-after-stop"),
     "delta without index": (answer({"type": "content_block_delta", "delta": {}}), "malformed"),
     "delta without delta": (answer({"type": "content_block_delta", "index": 0}), "malformed"),
-    "delta without its text": (answer(block(0), delta(0, "text_delta"), stop(0)), "malformed"),
-    "delta whose text is null": (answer(block(0), delta(0, "text_delta", text=None)), "malformed"),
+    "delta whose text is a list": (answer(block(0), delta(0, "text_delta", text=[])), "malformed"),
+    "delta without its text, but more": (
+        answer(block(0), delta(0, "text_delta", note="n"), stop(0)),
+        "malformed",
+    ),
     "text in a tool block": (answer(block(0, "tool_use"), text(0, "a"), stop(0)), "delta-kind"),
     "input in a text block": (answer(block(0), fragment(0, "{"), stop(0)), "delta-kind"),
     "thinking in a text block": (
@@ -506,6 +509,52 @@ def test_blocks_without_number_that_are_never_closed_are_not_all_kept() -> None:
     assert rules([start(), *hoard])[:3] == [("too-many-open", "error")] * 3
     one_by_one = [event for n in range(MAX_OPEN + 3) for event in (block(n), stop(n))]
     assert state_of(answer(*one_by_one)) == "MESSAGE_COMPLETE"
+
+
+@pytest.mark.parametrize("left_out", [{}, {"partial_json": None}], ids=["absent", "null"])
+def test_a_delta_whose_writer_leaves_out_what_is_empty_adds_nothing(left_out: JSON) -> None:
+    body = [
+        {**block(0), "content_block": {"type": "text"}},
+        delta(0, "text_delta"),
+        text(0, "a"),
+        stop(0),
+        {**block(1), "content_block": {"type": "tool_use", "id": "t", "name": "f"}},
+        delta(1, "input_json_delta", **left_out),
+        delta(1, "input_json_delta", partial_json='{"n": 1}'),
+        stop(1),
+    ]
+    consumer, _ = consume(stream([start(), *body, end("tool_use"), STOP]))
+    assert consumer.attempt.state == "VALIDATED_PROPOSAL"
+    assert consumer.turn.text == "a"
+    assert consumer.turn.calls[0].input == {"n": 1}
+    assert [(p.rule, p.severity) for p in consumer.turn.facts.problems] == [("empty-delta", "note")]
+
+
+def test_blocks_that_a_message_starts_with_are_read_as_whole_blocks() -> None:
+    result = {"type": "code_execution_tool_result", "tool_use_id": "s", "content": []}
+    asked = {"type": "tool_use", "id": "t", "name": "f", "input": {"n": 1}}
+    begun = start()
+    begun["message"] |= {"content": [result, {"type": "text", "text": "a"}, asked, 5]}
+    consumer, _ = consume(stream([begun, *BODY, end("tool_use"), STOP]))
+    assert [s.kind for s in consumer.turn.segments] == ["other", "text", "tool_call", "text"]
+    assert consumer.turn.calls[0].input == {"n": 1}
+    assert [p.rule for p in consumer.turn.facts.problems] == ["content-in-start", "malformed"]
+
+
+def test_a_reason_in_message_start_counts_where_no_message_delta_comes() -> None:
+    asked = {"type": "tool_use", "id": "t", "name": "f", "input": {"n": 1}}
+    begun = start()
+    begun["message"] |= {"content": [asked], "stop_reason": "tool_use"}
+    consumer, _ = consume(stream([begun, STOP]))
+    assert (consumer.attempt.state, consumer.turn.complete) == ("VALIDATED_PROPOSAL", True)
+    warned = ["content-in-start", "reason-in-start"]
+    assert [p.rule for p in consumer.turn.facts.problems] == warned
+    cut_off, _ = consume(stream([begun]))
+    assert (cut_off.attempt.state, cut_off.proposals) == ("INCOMPLETE", ())
+    later, _ = consume(stream([begun, *BODY, end("max_tokens"), STOP]))
+    assert (later.attempt.state, later.turn.facts.stop_reason) == ("HELD", "max_tokens")
+    unclosed, _ = consume(stream([begun, block(0), STOP]))
+    assert (unclosed.attempt.state, unclosed.proposals) == ("INVALID", ())
 
 
 def test_a_second_answer_is_one_problem_and_nothing_of_it_is_read() -> None:
@@ -725,6 +774,7 @@ def test_a_line_without_a_type_is_unknown_and_not_taken_for_a_delta() -> None:
         ("", {"type": "content_block_delta"}, True),
         ("error", OVERLOADED, True),
         ("error", {"type": "error", "message": "flat"}, False),
+        ("error", {**OVERLOADED, "sequence_number": 2}, False),
         ("", OVERLOADED, False),
         ("ping", {"type": "ping"}, False),
         ("", {"type": "response.created"}, False),

@@ -145,6 +145,7 @@ RECOGNISED = {
     "feedback": {"promptFeedback": {}},
     "usage": {"usageMetadata": {}},
     "error": {"error": {"code": 503, "status": "UNAVAILABLE", "message": "busy"}},
+    "wrapped": {"response": {"candidates": []}, "traceId": "t-1"},
 }
 STRANGE = {
     "nothing": {},
@@ -152,6 +153,8 @@ STRANGE = {
     "another error": {"error": {"type": "overloaded_error", "message": "busy"}},
     "a code in words": {"error": {"code": "busy", "status": "UNAVAILABLE"}},
     "usage of another": {"usage": {}},
+    "a wrapper around something else": {"response": {"id": "r"}},
+    "a wrapper around text": {"response": "a"},
 }
 
 
@@ -163,6 +166,22 @@ def test_a_chunk_is_recognised_by_its_fields(payload: JSON) -> None:
 @pytest.mark.parametrize("payload", STRANGE.values(), ids=STRANGE)
 def test_what_could_be_anything_is_not_recognised(payload: JSON) -> None:
     assert not GeminiReader.recognises("", payload)
+
+
+def test_chunks_that_an_api_for_code_assistants_wraps_are_read_as_themselves() -> None:
+    usage = {"promptTokenCount": 5, "candidatesTokenCount": 7}
+    bare = [
+        chunk(text("hm", thought=True)),
+        chunk(text("a")),
+        chunk(text("b")),
+        {**chunk(call("f", {"n": 1}, "c2ln"), finish="STOP"), "usageMetadata": usage},
+    ]
+    wrapped = [{"response": each, "traceId": "t-1", "metadata": {}} for each in bare]
+    assert read(*wrapped).turn.segments == read(*bare).turn.segments
+    assert read(*wrapped).attempt.state == read(*bare).attempt.state == "VALIDATED_PROPOSAL"
+    assert read(*wrapped).turn.facts.tokens == read(*bare).turn.facts.tokens
+    failed = {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "quota"}}
+    assert read(*wrapped[:2], failed).attempt.state == "INVALID"
 
 
 # --- Text, thinking, signatures -----------------------------------------------------------------
@@ -377,6 +396,8 @@ MALFORMED = {
     "a finish reason that is true": chunk(text("a"), finish=True),
     "a key twice in a call": b'data: {"candidates":[{"content":{"parts":[{"functionCall":'
     b'{"name":"f","args":{"a":1,"a":2}}}]}}]}\n\n',
+    "a key twice beside a colon in disguise": b'data: {"candidates":[{"content":{"parts":'
+    b'[{"functionCall":{"name":"f","args":{"a":1,"a":"\\u003a"}}}]}}]}\n\n',
     "a call hidden by a key twice": b'data: {"candidates":[{"content":{"parts":[{"functionCall":'
     b'{"name":"f"}}],"parts":[]}}]}\n\n',
 }
@@ -861,6 +882,7 @@ SAID = {
     "an event name": (b"event: message\n" + sse(chunk(text("b"))), ("event-name", "warning")),
     "the marker of another wire": (b"data: [DONE]\n\n", ("done-marker", "note")),
     "an empty part": (sse(chunk({})), ("empty-part", "note")),
+    "a part of nulls": (sse(chunk({"text": None, "thought": None})), ("empty-part", "note")),
     "a chunk of something else": (sse({"later": 1}), ("unknown", "note")),
 }
 
@@ -995,6 +1017,8 @@ ODDS = [
     (ODD % ('{"text":"a"}', "")).replace('"index":0', '"index":-0'),
     (ODD % ('{"text":"a"}', "")).replace('"index":0', '"index":1'),
     (ODD % ('{"text":"a"}', "")).replace('"index":0', '"index":0,"finishReason":"STOP"'),
+    (ODD % ('{"text":"a"}', "")).replace('"index":0', '"index":0,"safetyRatings":[{"a":"b"}]'),
+    (ODD % ('{"text":"a"}', "")).replace('"index":0', '"index":0,"safetyRatings":null'),
     (ODD % ('{"text":"a"}', "")).replace('"model"', '"user"'),
     (ODD % ('{"text":"a"}', "")).replace('"model"', "null"),
     (ODD % ('{"text":"a"}', "")) + " x",

@@ -192,6 +192,20 @@ DELTAS: dict[str, tuple[JSON, list[tuple[str, str]]]] = {
     "encrypted": ({"reasoning": None, "reasoning_details": [SECRET]}, [("other", "")]),
     "parts": ({"content": LIST}, [("thinking", "hm"), ("text", "a")]),
     "text parts": ({"content": [{"type": "text", "text": "a"}]}, [("text", "a")]),
+    "parts of the newer format": (
+        {"content": [{"type": "reasoning", "text": "hm"}, {"type": "output_text", "text": "a"}]},
+        [("thinking", "hm"), ("text", "a")],
+    ),
+    "a part without a type": ({"content": [{"text": "a", "index": 0}]}, [("text", "a")]),
+    "one part, no list": ({"content": {"type": "text", "text": "a"}}, [("text", "a")]),
+    "a refusal among parts": (
+        {"content": [{"type": "refusal", "refusal": "no"}]},
+        [("text", "no")],
+    ),
+    "empty parts": (
+        {"content": [{"type": "text", "text": ""}, {"type": "thinking"}]},
+        [("other", "")],
+    ),
     "other parts": ({"content": [{"type": "document", "url": "x"}]}, [("other", "")]),
     "thinking first": ({"content": "a", "reasoning": "hm"}, [("thinking", "hm"), ("text", "a")]),
     "images": ({"content": "", "images": [{"url": "x"}]}, [("other", "")]),
@@ -223,6 +237,21 @@ def test_the_proofs_of_thinking_survive() -> None:
         "reasoning.encrypted",
         {"data": "b3Bh", "id": "r1"},
     )
+
+
+def test_thinking_in_a_summary_of_a_content_is_signed_by_its_pieces() -> None:
+    def part(text: str, signature: str) -> JSON:
+        piece = {"type": "summary_text", "text": text, "signature": signature}
+        return chunk({"content": [{"type": "reasoning", "summary": [piece]}]})
+
+    thinking, answer = turn_of(part("h", ""), part("m", ""), part("", "c2ln"), text("a")).segments
+    assert (thinking.kind, thinking.text, thinking.signature) == ("thinking", "hm", "c2ln")
+    assert thinking.start.returned
+    assert answer.text == "a"
+    signed = turn_of(
+        chunk({"content": [{"type": "thinking", "thinking": "hm", "signature": "c2"}]})
+    )
+    assert signed.segments[0].signature == "c2"
 
 
 def test_citations_are_attached_to_the_text_that_is_open() -> None:
@@ -536,6 +565,10 @@ COUNTED: dict[str, tuple[list[JSON], Tokens]] = {
     "a later null": ([text("a", usage=USAGE), text("b", usage=None)], Tokens(5, 7)),
     "in a choice": ([chunk(choice={"usage": USAGE})], Tokens(5, 7)),
     "in x_groq": ([chunk(x_groq={"id": "r", "usage": USAGE})], Tokens(5, 7)),
+    "in the newer format's words": (
+        [chunk(choices=[], usage={"input_tokens": 5, "output_tokens": 7})],
+        Tokens(5, 7),
+    ),
     "reasoning inside": ([chunk(choices=[], usage=DETAILED)], Tokens(5, 7, 4)),
     "reasoning apart, as the total shows": (
         [chunk(choices=[], usage={**DETAILED, "total_tokens": 16})],
@@ -625,10 +658,25 @@ ENDS: dict[str, tuple[list[Any], str, list[tuple[str, str]]]] = {
         [("second-answer", "error"), ("incomplete", "warning")],
     ),
     "the reason again": ([*TEXT[:-1], STOP, DONE], "MESSAGE_COMPLETE", [("finish-again", "note")]),
-    "another reason": (
+    "a reason that says less": (
         [*TEXT[:-1], chunk(reason="length"), DONE],
+        "HELD",
+        [("ambiguous", "warning")],
+    ),
+    "a reason that says more": (
+        [*TEXT[:-2], chunk(reason="length"), STOP, DONE],
+        "HELD",
+        [("ambiguous", "warning")],
+    ),
+    "an error after the reason": (
+        [*TEXT[:-1], chunk(reason="error"), DONE],
         "INVALID",
-        [("finish-changed", "error")],
+        [("finish-changed", "warning"), ("provider-error", "error")],
+    ),
+    "stop after tool_calls": (
+        [*CALL[:-1], TOOLS, STOP, DONE],
+        "VALIDATED_PROPOSAL",
+        [("finish-again", "note"), ("finish-changed", "warning"), ("stop-reason-label", "warning")],
     ),
     "text after the reason": (
         [*TEXT[:-1], text("late"), DONE],
@@ -769,6 +817,8 @@ BREACHES: dict[str, tuple[Any, str]] = {
     "a delta": (chunk("text"), "malformed"),
     "content": (chunk({"content": 5}), "malformed"),
     "a part": (chunk({"content": [5]}), "malformed"),
+    "a part without a type or a text": (chunk({"content": [{"index": 0}]}), "malformed"),
+    "a part whose type is a number": (chunk({"content": [{"type": 5, "text": "a"}]}), "malformed"),
     "a refusal": (chunk({"refusal": ["no"]}), "malformed"),
     "audio": (chunk({"audio": "AAAA"}), "malformed"),
     "an executed tool": (chunk({"executed_tools": [5]}), "malformed"),

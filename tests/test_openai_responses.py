@@ -952,6 +952,55 @@ def test_a_hosted_call_that_is_stated_twice_is_only_a_warning() -> None:
     assert found(whole(of("shell_call", **contained), command("rm"))) == [("restated", "warning")]
 
 
+def test_a_part_of_a_summary_may_come_without_its_part_but_no_part_of_a_message() -> None:
+    bare = {"summary_index": 0, "item_id": "rs_1"}
+    payloads = whole(
+        {"type": "reasoning", "id": "rs_1"},
+        event("reasoning_summary_part.added", 0, **bare),
+        event("reasoning_summary_text.delta", 0, delta="so", **bare),
+        event("reasoning_summary_part.done", 0, **bare),
+    )
+    assert found(payloads) == [("no-part", "note")]
+    assert (segment_of(payloads).kind, segment_of(payloads).text) == ("thinking", "so")
+    done = event("content_part.done", 0, content_index=0)
+    assert state_of([*TEXT[:5], done, *TEXT[5:]]) == "INVALID"
+
+
+def test_whole_items_without_an_index_are_told_apart_by_their_ids() -> None:
+    def bare(item: JSON, step: str = "done") -> JSON:
+        return {"type": f"response.output_item.{step}", "item": item}
+
+    one, two = call('{"a": 1}', id=""), call('{"b": 2}', 2, id="")
+    for between in ([], [bare(call(id=""), "added"), bare(call("", 2, id=""), "added")]):
+        payloads = [CREATED, *between, bare(one), bare(two), completed()]
+        assert [made.input for made in turn_of(payloads).calls] == [{"a": 1}, {"b": 2}]
+        assert ("no-output-index", "warning") in found(payloads)
+        assert state_of(payloads) == "VALIDATED_PROPOSAL"
+    indexed = [CREATED, added(0, call(id="")), arguments(0, '{"a": 1}'), bare(one), completed()]
+    assert found(indexed) == [("no-output-index", "warning")]
+    assert state_of(indexed) == "VALIDATED_PROPOSAL"
+    nameless = [CREATED, bare(call(INPUT, id="", call_id="")), completed()]
+    assert state_of(nameless) == "HELD"
+    twice = [CREATED, bare(one), bare({**one, "arguments": INPUT}), completed()]
+    assert state_of(twice) == "HELD"
+    open_one = [CREATED, added(0, call(call_id="")), bare(one), completed()]
+    assert state_of(open_one) == "HELD"
+
+
+def test_a_vendors_own_call_may_be_announced_with_another_id_but_no_streamed_call_may() -> None:
+    asked = of("tool_search_call", arguments={"q": "x"}, execution="client", call_id="call_b")
+    start = {**asked, "call_id": "call_a", "status": "in_progress"}
+    payloads = whole(asked, start=start)
+    assert found(payloads) == [("call-id-changed", "warning")]
+    assert segment_of(payloads).start.call_id == "call_b"
+    assert state_of(payloads) == "VALIDATED_PROPOSAL"
+    streamed = whole({**call(INPUT), "call_id": "call_b"}, arguments(0, INPUT), start=call())
+    assert state_of(streamed) == "HELD"
+    first = of("tool_search_call", arguments={"q": "y"}, execution="client", call_id="call_b")
+    both = [CREATED, added(0, first), item_done(0, first), added(1, start), item_done(1, asked)]
+    assert state_of([*both, completed(first, asked)]) == "HELD"
+
+
 # --- Breaches and habits ----------------------------------------------------------------------
 
 MALFORMED = {

@@ -133,6 +133,52 @@ def test_a_stream_in_no_known_format_is_invalid_and_its_first_frame_quoted() -> 
     assert saw(many) == saw(many, range(0, len(many), 10))
 
 
+MESSAGE = {"role": "assistant", "content": "Hi"}
+COMPLETION = {"id": "c-1", "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "stop"}]}
+PART = {"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}
+
+#: Wire format -> a whole answer in it, as it comes without streaming.
+WHOLE = {
+    "claude": {"id": "m-1", "type": "message", "content": [{"type": "text", "text": "Hi"}]},
+    "openai-chat": COMPLETION,
+    "openai-responses": {"id": "r-1", "object": "response", "error": None, "output": []},
+}
+
+
+@pytest.mark.parametrize("indent", [None, 2], ids=["one line", "many lines"])
+@pytest.mark.parametrize("wire", WHOLE)
+def test_a_whole_answer_instead_of_a_stream_is_said_to_be_one(
+    wire: str, indent: int | None
+) -> None:
+    for end in ("", "\n"):
+        data = (json.dumps(WHOLE[wire], indent=indent) + end).encode()
+        consumer, _ = consume(data)
+        assert problems(data)[0] == ("not-a-stream", "error")
+        assert f"a whole answer ({wire})" in consumer.attempt.why
+        assert (consumer.attempt.state, consumer.turn.complete) == ("INVALID", False)
+        assert saw(data) == saw(data, range(0, len(data), 3))
+
+
+def test_a_whole_answer_that_looks_like_a_chunk_is_one_where_it_is_no_line() -> None:
+    answer = {"candidates": [PART]}
+    assert problems(json.dumps(answer).encode()) == []
+    assert problems(json.dumps(answer, indent=2).encode()) == [("not-a-stream", "error")]
+    assert problems(json.dumps([answer], indent=2).encode()) == []
+
+
+def test_a_whole_answer_in_an_event_stream_or_among_others_is_an_event() -> None:
+    assert problems(frame(COMPLETION, "") + b"data: [DONE]\n\n") == []
+    many = lines([{**COMPLETION, "choices": []}, COMPLETION])
+    assert ("not-a-stream", "error") not in problems(many)
+    unread = frame(WHOLE["claude"], "")
+    assert problems(unread) == [("not-a-stream", "error")]
+
+
+@pytest.mark.parametrize("data", [b'data: [{"error": "m"}]\n\n', b'[{"error": "m"}]'], ids=repr)
+def test_an_error_inside_an_array_is_an_error_in_no_known_format_too(data: bytes) -> None:
+    assert problems(data)[0] == ("provider-error", "error")
+
+
 def test_frames_held_until_the_format_is_known_keep_their_order_and_place() -> None:
     data = b"data: one\n\n" + frame(PING) + stream(TEXT)
     consumer, reads = consume(data)

@@ -82,6 +82,7 @@ class ClaudeReader(Dialect):
         self._blocks = 0  # how many have started
         self._calls: set[str] = set()  # ids of tool calls
         self._stop_reason: str | None = None
+        self._early: dict[str, Any] = {}  # what message_start says about why it stopped
         self._stopped = False  # message_stop came, rightly or not
 
     @classmethod
@@ -89,8 +90,14 @@ class ClaudeReader(Dialect):
         """Whether an event name and its payload can only be this wire format's."""
         name = payload.get("type", event)
         if name == "error":
-            return event == "error" and isinstance(payload.get("error"), dict)
+            nested = event == "error" and isinstance(payload.get("error"), dict)
+            return nested and "sequence_number" not in payload  # which another wire has
         return isinstance(name, str) and name != "ping" and name in cls.EVENTS
+
+    @classmethod
+    def whole(cls, payload: dict[str, Any]) -> bool:
+        """Whether a payload is a message, as it comes without streaming."""
+        return payload.get("type") == "message" and isinstance(payload.get("content"), list)
 
     def read(self, frame: Frame) -> tuple[Event, ...]:
         """The events that one frame states; most often one."""
@@ -163,8 +170,28 @@ class ClaudeReader(Dialect):
         if not isinstance(message, dict):
             return (self._fault("malformed", "message_start without its message", frame),)
         self.started = True
+        if word(message.get("stop_reason")):
+            self._early = message
         started = MessageStarted(str(message.get("id") or ""), str(message.get("model") or ""))
-        return (started, *self._usage(message.get("usage")))
+        given = message.get("content")
+        blocks = self._given(given, frame) if isinstance(given, list) and given else ()
+        return (started, *blocks, *self._usage(message.get("usage")))
+
+    def _given(self, blocks: list[Any], frame: Frame) -> tuple[Event, ...]:
+        """Blocks that the message starts with: whole, and without a number or events of their own.
+
+        So an answer goes on that was paused while the provider's own tools ran.
+        """
+        text = f"message_start has {len(blocks)} blocks already; no other event is about them"
+        events: tuple[Event, ...] = self._habit("content-in-start", "warning", text, frame)
+        for number, content in enumerate(blocks):
+            if not isinstance(content, dict):
+                text = "a block in message_start that is no object"
+                events = (*events, self._fault("malformed", text, frame))
+                continue
+            block = begin(f"start.{number}", content, True)
+            events = (*events, *self._announce(block, content, frame), *self._end(block, frame))
+        return events
 
     def _block_start(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         index, content = payload.get("index"), payload.get("content_block")
@@ -177,7 +204,8 @@ class ClaudeReader(Dialect):
         if len(self._open) >= MAX_OPEN:
             text = f"block {index} starts while {MAX_OPEN} others are open; it is not read"
             return (self._fault("too-many-open", text, frame),)
-        problems = (*self._order(f"block {index} starts", frame), *self._number(index, frame))
+        problems: tuple[Event, ...] = self._order(f"block {index} starts", frame)
+        problems = (*problems, *self._number(index, frame))
         if self._stop_reason is not None:
             text = f"block {index} starts after the model gave its reason to stop"
             problems = (*problems, Ambiguous(text, frame.number))
@@ -186,13 +214,18 @@ class ClaudeReader(Dialect):
         self._used.add(index)
         block = begin(f"{index}{again}", content, self.started)
         self._open[index] = block
+        return (*problems, *self._announce(block, content, frame))
+
+    def _announce(self, block: Block, content: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
+        """The start of a block's segment, what it holds already, and what is wrong with that."""
+        problems: tuple[Event, ...] = ()
         server = KIND.get(block.name, ("other", False))[1]
         name, call_id = "", ""
         if block.kind == "tool_call":
             name, call_id = word(content.get("name")), word(content.get("id"))
-            problems = (*problems, *self._call(content, frame))
+            problems = self._call(content, frame)
         elif block.kind == "other" and block.name not in OTHER:
-            problems = (*problems, Unknown(f"block type {block.name[:100]}", frame.number))
+            problems = (Unknown(f"block type {block.name[:100]}", frame.number),)
         started = SegmentStarted(
             block.segment, block.kind, frame.number, block.name, name, call_id, server
         )
@@ -244,6 +277,8 @@ class ClaudeReader(Dialect):
             return (Unknown(str(name or "delta without a type")[:200], frame.number), *attached)
         field, make, kinds = known
         text = delta.get(field)
+        if text is None and not delta.keys() - {"type", field}:  # writers that leave out ""
+            return self._habit("empty-delta", "note", f"{name} without its {field}: empty", frame)
         if not isinstance(text, str):
             return (self._fault("malformed", f"{name} without its {field}", frame),)
         if block.kind not in kinds:
@@ -266,17 +301,20 @@ class ClaudeReader(Dialect):
             if rule == "after-stop":  # said twice; nothing is lost
                 return self._habit("stop-after-stop", "warning", text, frame)
             return (self._fault(f"stop-{rule}", text, frame),)
-        problems = self._order(f"block {index} stops", frame)
+        return (*self._order(f"block {index} stops", frame), *self._end(block, frame))
+
+    def _end(self, block: Block, frame: Frame) -> tuple[Event, ...]:
+        """The stop of a block's segment, after the input that came whole with its start."""
         stopped = SegmentStopped(block.segment, frame.number)
         if block.given_input is None:
-            return (*problems, stopped)
+            return (stopped,)
         given = as_json(block.given_input)
         if not block.fragments:
-            return (*problems, InputDelta(block.segment, given), stopped)
-        if not same_json("".join(block.fragments), given):
-            text = f"block {index} started with one input and streamed another"
-            problems = (*problems, self._fault("two-inputs", text, frame))
-        return (*problems, stopped)
+            return (InputDelta(block.segment, given), stopped)
+        if same_json("".join(block.fragments), given):
+            return (stopped,)
+        text = f"block {block.segment} started with one input and streamed another"
+        return (self._fault("two-inputs", text, frame), stopped)
 
     def _message_delta(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         if not self.started:
@@ -294,27 +332,33 @@ class ClaudeReader(Dialect):
         if self._stop_reason not in (None, raw):
             text = f"two stop reasons: {self._stop_reason!r}, then {raw!r}"
             return (self._fault("stop-reason-changed", text, frame), *usage)
-        self._stop_reason = raw
-        sequence = delta.get("stop_sequence")
-        stop = StopReported(
+        return (self._stop(raw, delta, frame), *usage)
+
+    def _stop(self, raw: str, said: dict[str, Any], frame: Frame) -> Event:
+        self._stop_reason, sequence = raw, said.get("stop_sequence")
+        return StopReported(
             STOP_REASON.get(raw, "other"),
             raw,
             frame.number,
             sequence if isinstance(sequence, str) else None,
-            delta.get("stop_details"),
+            said.get("stop_details"),
         )
-        return (stop, *usage)
 
     def _message_stop(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         self._stopped = True
+        early: tuple[Event, ...] = ()
+        if self._early and self._stop_reason is None:
+            text = "the stop reason stands in message_start, and no message_delta came"
+            early = self._habit("reason-in-start", "warning", text, frame)
+            early = (*early, self._stop(self._early["stop_reason"][:MAX_SAID], self._early, frame))
         if missing := self._missing():
             text = f"message_stop came without {', '.join(missing)}"
-            return (self._fault("stop-too-early", text, frame),)
+            return (*early, self._fault("stop-too-early", text, frame))
         self.completed = True
         if len(self._used) != 1 + max(self._used, default=-1):
             text = f"blocks {sorted(self._used)[:20]}: a number is missing, so a block may be lost"
-            return (Ambiguous(text, frame.number), MessageCompleted(frame.number))
-        return (MessageCompleted(frame.number),)
+            return (*early, Ambiguous(text, frame.number), MessageCompleted(frame.number))
+        return (*early, MessageCompleted(frame.number))
 
     def _ping(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         return (KeepAlive(),)

@@ -42,6 +42,14 @@ class Dialect:
         """Whether an event name and its payload can only be this wire format's."""
         raise NotImplementedError
 
+    @classmethod
+    def whole(cls, payload: dict[str, Any]) -> bool:
+        """Whether a payload can only be a whole answer, as the vendor gives it without streaming.
+
+        Never, where a whole answer looks like one chunk of a stream.
+        """
+        return False
+
     def read(self, frame: Frame) -> tuple[Event, ...]:
         """The events that one frame states."""
         if self._second:

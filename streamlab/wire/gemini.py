@@ -61,7 +61,7 @@ class GeminiReader(PartReader):
         self._candidates: dict[int, Candidate] = {}
         self._blocked = ""  # why the prompt was refused
         self._reported = ""  # the last stop reason that was reported
-        self._counts: dict[str, int] = {}
+        self._counts: dict[str, int | None] = dict.fromkeys(COUNTS)
 
     @classmethod
     def recognises(cls, event: str, payload: dict[str, Any]) -> bool:
@@ -69,6 +69,7 @@ class GeminiReader(PartReader):
         error = payload.get("error")
         if isinstance(error, dict):  # the error of any API of this vendor
             return isinstance(error.get("code"), int) and word(error.get("status")).isupper()
+        payload = _inside(payload)
         return isinstance(payload.get("candidates"), list) or any(
             isinstance(payload.get(name), dict) for name in ("promptFeedback", "usageMetadata")
         )
@@ -81,19 +82,18 @@ class GeminiReader(PartReader):
                 chunk = decode_chunk(frame.data)
             except (msgspec.MsgspecError, RecursionError):
                 return self._unwrapped(frame)
-            candidate = chunk.candidates[0]
-            part = candidate.content.parts[0]
+            part, ratings = chunk.candidates[0].content.parts[0], chunk.candidates[0].safetyRatings
             if (
-                candidate.index == 0
-                and first.run == ("thinking" if part.thought else "text")
+                first.run == ("thinking" if part.thought else "text")
                 and chunk.responseId in (self._id, "")
                 and chunk.modelVersion in (self._model, "")
-                and candidate.content.role == "model"
                 and not _may_be_deep(frame.data)
             ):
                 self._at = frame.number
-                appended = (APPEND[first.run](first.open, part.text),) if part.text else ()
-                return (*appended, *self._usage(chunk.usageMetadata))
+                events = (APPEND[first.run](first.open, part.text),) if part.text else ()
+                if ratings:
+                    events = (*events, Attached(first.open, "safetyRatings", ratings))
+                return (*events, *self._usage(chunk.usageMetadata))
         return self._unwrapped(frame)
 
     def _unwrapped(self, frame: Frame) -> tuple[Event, ...]:
@@ -113,6 +113,7 @@ class GeminiReader(PartReader):
     def payload(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         """The events that a payload states."""
         self._at = frame.number
+        payload = _inside(payload)
         if not any(name in payload for name in CHUNK):
             if word(payload.get("type")) in ("ping", "keepalive"):
                 return (KeepAlive(),)
@@ -130,9 +131,7 @@ class GeminiReader(PartReader):
             yield self._fault("second-answer", text, frame)
             return
         yield from self._identify(payload, frame)
-        if b"functionCall" in frame.data and (
-            twice := key_twice(frame.data.decode("utf-8", "replace"))
-        ):
+        if b"functionCall" in frame.data and (twice := _key_twice(payload, frame.data)):
             yield self._fault("malformed", f"in a chunk with a call {twice}", frame)
         yield from self._prompt(payload.get("promptFeedback"), frame)
         given = payload.get("candidates")
@@ -178,11 +177,10 @@ class GeminiReader(PartReader):
         if not usage:
             return ()
         known = self._counts
-        for name in COUNTS:
-            found = usage.get(name)
-            if type(found) is int and 0 <= found < 2**63:
+        for name, found in usage.items():
+            if name in known and type(found) is int and 0 <= found < 2**63:
                 known[name] = found
-        given, visible, thinking = map(known.get, COUNTS)
+        given, visible, thinking = known.values()
         output = None if visible is None and thinking is None else (visible or 0) + (thinking or 0)
         return (UsageReported(usage, Tokens(given, output, thinking)),)
 
@@ -304,6 +302,26 @@ class GeminiReader(PartReader):
             for number, candidate in sorted(self._candidates.items())
             if not candidate.finished
         ][:3]
+
+
+def _key_twice(payload: dict[str, Any], data: bytes) -> str:
+    """Which key occurs twice in the objects that some bytes hold, in words; "" where none does.
+
+    A key that another one hides is missing where the payload is written down again, with its colon.
+    So equal numbers of colons prove that none does, without parsing once more, far more slowly.
+    """
+    escaped = b"\\u" in data  # among them, a colon may be
+    if not escaped and data.count(b":") == msgspec.json.encode(payload).count(b":"):
+        return ""
+    return key_twice(data.decode("utf-8", "replace"))
+
+
+def _inside(payload: dict[str, Any]) -> dict[str, Any]:
+    """The chunk in a payload: it is one, or the vendor's API for code assistants wraps it."""
+    wrapped = payload.get("response")
+    if not isinstance(wrapped, dict) or any(name in payload for name in CHUNK):
+        return payload
+    return wrapped if any(name in wrapped for name in CHUNK) else payload
 
 
 def _may_be_deep(data: bytes) -> bool:

@@ -93,7 +93,7 @@ class PartReader(Dialect):
         self, candidate: Candidate, kind: str, part: dict[str, Any], frame: Frame
     ) -> Iterator[Event]:
         """A result, a medium, or what is not known here: kept whole, and returned as it came."""
-        if not part:
+        if not any(value is not None for value in part.values()):
             yield from self._habit("empty-part", "note", "a part with nothing in it", frame)
             return
         if not kind:

@@ -44,6 +44,9 @@ __all__ = ["MAX_CHOICES", "ChatReader"]
 #: Choices of one answer; the vendor allows 128.
 MAX_CHOICES = 128
 
+#: What a reason can mean where the answer is whole.
+WHOLE = {"end_turn", "tool_use"}
+
 
 class ChatReader(DeltaReader):
     """Read one answer. `read` takes its frames in order, and says what each one states."""
@@ -64,6 +67,14 @@ class ChatReader(DeltaReader):
     def recognises(cls, event: str, payload: dict[str, Any]) -> bool:
         """Whether an event name and its payload can only be this wire format's."""
         return is_chunk(payload)
+
+    @classmethod
+    def whole(cls, payload: dict[str, Any]) -> bool:
+        """Whether a payload is a completion, as it comes without streaming: messages, no delta."""
+        choices = [choice for choice in _choices_of(payload) if isinstance(choice, dict)]
+        return bool(choices) and all(
+            isinstance(choice.get("message"), dict) and "delta" not in choice for choice in choices
+        )
 
     def read(self, frame: Frame) -> tuple[Event, ...]:
         """The events that one frame states; most often one."""
@@ -274,11 +285,9 @@ class ChatReader(DeltaReader):
             choice.late = False
             yield from self._habit("finish-again", "note", f"finish_reason {raw!r} again", frame)
             return
-        if choice.reason is not None:
-            text = f"two finish reasons: {choice.reason!r}, then {raw!r}"
-            yield self._fault("finish-changed", text, frame)
-            return
-        choice.reason, self._last = raw, frame
+        before, choice.reason, choice.late, self._last = choice.reason, raw, False, frame
+        if before is not None:
+            yield from self._changed(choice, before, frame)
         if choice.number:
             return
         reason = STOP_REASON.get(raw, "other")
@@ -286,6 +295,19 @@ class ChatReader(DeltaReader):
         yield StopReported("refusal" if refused else reason, raw, frame.number)
         if raw == "error":
             yield ProviderError("error", "finish_reason is error", frame.number)
+
+    def _changed(self, choice: Choice, before: str, frame: Frame) -> Iterator[Event]:
+        """Another reason than before: the last one counts, as it does in the vendor's SDK."""
+        text = (
+            f"the finish reason changes from {before!r} to {choice.reason!r}; the last one counts"
+        )
+        if (
+            choice.reason == "error"
+            or {STOP_REASON.get(before), STOP_REASON.get(choice.reason or "")} <= WHOLE
+        ):
+            yield from self._habit("finish-changed", "warning", text, frame)
+        else:  # one of them says that the answer may not be whole
+            yield self._doubt(choice, text, frame)
 
 
 def _choices_of(payload: dict[str, Any]) -> list[Any]:

@@ -28,7 +28,16 @@ from .events import (
     Unknown,
 )
 from .openai_chat_calls import CallsReader, Choice
-from .openai_chat_parts import DELTA, REASONING, RETURNED, mentions_a_call, plain
+from .openai_chat_parts import (
+    DELTA,
+    REASONING,
+    RETURNED,
+    TEXTS,
+    mentions_a_call,
+    plain,
+    signatures,
+    text_of,
+)
 from .sse import Frame
 
 __all__ = ["DeltaReader"]
@@ -131,27 +140,31 @@ class DeltaReader(CallsReader):
             if lane == "text":
                 choice.texts.append(value)
             yield TextDelta(choice.flow, value)
-        elif isinstance(value, list) and field == "content":
-            for part in value:
+        elif isinstance(value, list | dict) and field == "content":
+            for part in value if isinstance(value, list) else [value]:
                 yield from self._part(choice, part, frame)
         else:
             yield self._fault("malformed", f"{field} is {type(value).__name__}", frame)
 
     def _part(self, choice: Choice, part: Any, frame: Frame) -> Iterator[Event]:
-        """One part of a content that is a list (Mistral)."""
-        name = part.get("type") if isinstance(part, dict) else None
+        """One part of a content that is a list (Mistral, Databricks)."""
         if isinstance(part, str):
             yield from self._content(choice, "content", part, frame)
-        elif not isinstance(part, dict) or not isinstance(name, str):
-            yield self._fault("malformed", "a part of a content needs a type", frame)
-        elif (
-            name in ("text", "refusal", "thinking") and (text := plain(part.get(name))) is not None
-        ):
-            if text and name == "thinking":
+            return
+        name = part.get("type") if isinstance(part, dict) else None
+        text = text_of(part) if isinstance(part, dict) and isinstance(name, str | None) else None
+        lane = TEXTS.get(name) if text is not None else None
+        if lane == "thinking":
+            if text:
                 yield from self._think(choice, text, "content", True, frame)
-            elif text:
-                field = "content" if name == "text" else name
-                yield from self._content(choice, field, text, frame)
+            for signature in signatures(part):
+                yield from self._flow(choice, "thinking", "thinking", "content", True, frame)
+                yield SignatureDelta(choice.flow, signature)
+        elif lane is not None:
+            if text:
+                yield from self._content(choice, lane, text, frame)
+        elif not isinstance(name, str):
+            yield self._fault("malformed", "a part of a content needs a type", frame)
         elif name == "reference" and choice.lane == "text":
             yield Attached(choice.flow, "citation", part)
         else:

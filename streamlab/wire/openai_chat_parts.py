@@ -22,12 +22,15 @@ __all__ = [
     "REASONING",
     "RETURNED",
     "STOP_REASON",
+    "TEXTS",
     "Said",
     "decode_chunk",
     "is_chunk",
     "mentions_a_call",
     "plain",
     "said",
+    "signatures",
+    "text_of",
     "tokens",
 ]
 
@@ -59,6 +62,13 @@ DELTA = frozenset(
         *("logprobs", "reasoning_encrypted", "obfuscation"),
     }
 )
+
+#: Type of a part, where a content is a list -> what its text is; a part may lack the type.
+TEXTS: dict[str | None, str] = {
+    **dict.fromkeys((None, "text", "output_text"), "content"),
+    "refusal": "refusal",
+    **dict.fromkeys(("thinking", "reasoning"), "thinking"),
+}
 
 #: Fields of a choice that are known here.
 CHOICE = frozenset({"index", "delta", "message", "finish_reason", "logprobs", "usage", "error"})
@@ -106,8 +116,10 @@ def tokens(usage: dict[str, Any]) -> Tokens:
     `completion_tokens` hold the reasoning, by the format's own definition. A server that counts it
     apart all the same (xAI's `total_tokens` shows it) is not corrected here: `usage` has its words.
     """
-    thinking = count(usage, "completion_tokens_details", "reasoning_tokens")
-    return Tokens(count(usage, "prompt_tokens"), count(usage, "completion_tokens"), thinking)
+    given, made = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
+    if given is None and made is None:  # the words of the vendor's newer format
+        given, made = count(usage, "input_tokens"), count(usage, "output_tokens")
+    return Tokens(given, made, count(usage, "completion_tokens_details", "reasoning_tokens"))
 
 
 def plain(value: Any) -> str | None:
@@ -118,6 +130,20 @@ def plain(value: Any) -> str | None:
         return None
     texts = [part.get("text") if isinstance(part, dict) else part for part in value]
     return "".join(map(word, texts)) if all(isinstance(text, str) for text in texts) else None
+
+
+def text_of(part: dict[str, Any]) -> str | None:
+    """The text of one part of a content, under whichever name; None where there is none."""
+    held = (part.get(name) for name in (part.get("type") or "text", "text", "summary"))
+    return next((text for value in held if (text := plain(value)) is not None), None)
+
+
+def signatures(part: dict[str, Any]) -> list[str]:
+    """The proofs of a part's thinking, beside it or inside its pieces."""
+    inside = part.get("summary")
+    held = [part, *(inside if isinstance(inside, list) else [])]
+    found = [word(each.get("signature")) for each in held if isinstance(each, dict)]
+    return [signature for signature in found if signature]
 
 
 # --- One entry of `tool_calls` ----------------------------------------------------------------

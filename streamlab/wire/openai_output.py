@@ -59,7 +59,7 @@ class Output(Dialect):
         self._by_index: dict[int, Item] = {}
         self._by_id: dict[str, Item | None] = {}  # None: two items have that id
         self._hot: dict[tuple[Shape, int, int], Part] = {}
-        self._calls: set[str] = set()  # ids of tool calls
+        self._calls: dict[str, Item] = {}  # by the ids of tool calls
         self._top = -1  # the highest index so far
         self._opened = 0  # how many segments are open
 
@@ -109,7 +109,7 @@ class Output(Dialect):
             return ()
         if call_id in self._calls:
             return (Ambiguous(f"two tool calls with the id {call_id[:80]!r}", frame.number),)
-        self._calls.add(call_id)
+        self._calls[call_id] = item
         return ()
 
     def _ids(self, item: Item, part: Part) -> tuple[Event, ...]:
@@ -149,7 +149,7 @@ class Output(Dialect):
     ) -> tuple[Item | None, tuple[Event, ...]]:
         """The item of an event; one that was never announced begins here, as a `type`."""
         if index is None:
-            return self._find_by_id(item_id, type, frame)
+            return self._find_by_id(item_id, type, frame, given or {})
         item, named = self._by_index.get(index), self._by_id.get(item_id)
         call = form_of(type).kind == "tool_call"
         if named is not None and named is not item:
@@ -171,15 +171,23 @@ class Output(Dialect):
         return item, said
 
     def _find_by_id(
-        self, item_id: str, type: str, frame: Frame
+        self, item_id: str, type: str, frame: Frame, given: dict[str, Any]
     ) -> tuple[Item | None, tuple[Event, ...]]:
-        item = self._by_id.get(item_id)
+        call_id = word(given.get("call_id"))
+        called = self._calls.get(call_id)
+        item = self._by_id.get(item_id) or (called if called and called.type == type else None)
         if item is not None:
-            text = "events without an output_index; their item_id tells whose they are"
+            text = "events without an output_index; their ids tell whose they are"
             return item, self._habit("no-output-index", "warning", text, frame)
         if form_of(type).kind == "tool_call":
-            text = f"a piece of a {type[:80]} without an output_index, of no known item"
-            return None, (Ambiguous(text, frame.number),)
+            if not given or not (item_id or call_id):
+                text = f"a piece of a {type[:80]} without an output_index, of no known item"
+                return None, (Ambiguous(text, frame.number),)
+            text = "whole items without an output_index; they count in their order"
+            said = self._habit("no-output-index", "warning", text, frame)
+            index = self._next_index()
+            begun = self._begin(index, given, frame)
+            return self._by_index.get(index), (*said, *begun)
         text = "events without an output_index; they count for the last item of their kind"
         said = self._habit("no-output-index", "warning", text, frame)
         last = self._items[-1] if self._items else None
@@ -240,7 +248,10 @@ class Output(Dialect):
 
     def _name(self, item: Item, name: str, call_id: str, frame: Frame) -> tuple[Event, ...]:
         """A call's name and id, stated again or for the first time."""
-        name = "" if item.form.name else name
+        if item.form.name:  # its input comes whole with its end, and so may its id
+            name = ""
+            if call_id != item.call_id and call_id and item.call_id and _only_announced(item):
+                return self._id_at_end(item, call_id, frame)
         for known, new in ((item.name, name), (item.call_id, call_id)):
             if known and new and known != new:
                 text = f"the call of item {item.index} is {known[:80]!r}, then {new[:80]!r}"
@@ -256,6 +267,14 @@ class Output(Dialect):
             text = f"the call of item {item.index} was named only after its end"
             return (Ambiguous(text, frame.number),)
         return (fresh, *twice)
+
+    def _id_at_end(self, item: Item, call_id: str, frame: Frame) -> tuple[Event, ...]:
+        """A call of a tool of the vendor's own, announced with an id that its end replaces."""
+        text = f"the call of item {item.index} is announced as {item.call_id[:80]!r} and ends as "
+        said = self._habit("call-id-changed", "warning", f"{text}{call_id[:80]!r}", frame)
+        self._calls.pop(item.call_id, None)
+        twice = self._register(item, call_id, frame)
+        return (*said, Identified(item.segment, call_id=call_id), *twice)
 
     def _content(self, item: Item, given: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         if item.form.kind == "tool_call":
@@ -397,3 +416,8 @@ def _text_of(part: dict[str, Any]) -> str | None:
     """A part's text, or the words of its refusal; None where it has neither."""
     text = part.get("refusal") if part.get("type") == "refusal" else part.get("text")
     return text if isinstance(text, str) else None
+
+
+def _only_announced(item: Item) -> bool:
+    """Whether nothing of a call has come but the announcement of its item."""
+    return item.own.open and not item.done and not item.own.fragments

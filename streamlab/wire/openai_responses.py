@@ -86,6 +86,11 @@ class ResponsesReader(Final):
             return "sequence_number" in payload
         return isinstance(name, str) and name.startswith("response.")
 
+    @classmethod
+    def whole(cls, payload: dict[str, Any]) -> bool:
+        """Whether a payload is a response, as it comes without streaming."""
+        return payload.get("object") == "response" and isinstance(payload.get("output"), list)
+
     def read(self, frame: Frame) -> tuple[Event, ...]:
         """The events that one frame states; most often one."""
         if frame.event in HOT or not (frame.event or self.named):
@@ -263,10 +268,15 @@ class ResponsesReader(Final):
         name, _, step = payload.get("type", frame.event).rpartition(".")
         group, field, implied = PARTS[name]
         given = payload.get("part")
+        said: tuple[Event, ...] = ()
+        if given is None and group == "summary":  # whose name tells of what type it is
+            given = {"type": "summary_text"}
+            said = self._habit("no-part", "note", f"{name}.{step} without its part", frame)
         if not isinstance(given, dict):
             return (self._fault("malformed", f"{name}.{step} without its part", frame),)
         flow = Flow(implied, group, "text", field, word(given.get("type")))
-        item, part, events = self._place(payload, flow, frame)
+        item, part, placed = self._place(payload, flow, frame)
+        events: tuple[Event, ...] = (*said, *placed)
         if item is None or part is None:
             return events
         if step == "added":

@@ -133,6 +133,25 @@ def joined(pieces: list[str]) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
+#: What vendors call the message of an error, and its code.
+MESSAGES = ("message", "detail", "msg", "error_msg", "error_message", "errmsg", "status_msg")
+CODES = ("type", "code", "status", "error_code", "errcode", "status_code", "statusCode", "__type")
+
+#: Words for a status that is an error; any other may be one of work that goes on.
+NO = ("error", "failed", "failure", "fail", "ERROR", "FAILED")
+
+#: Codes that say that nothing is wrong.
+FINE = (None, "", 0, 200, "0", "200", "ok", "OK", "success", "Success")
+
+#: Fields of an answer's own payloads: beside one of these, a message and a code are no error.
+ANSWER = frozenset(
+    {
+        *("type", "choices", "candidates", "delta", "usage", "usageMetadata", "output"),
+        *("response", "content", "event_type", "object"),
+    }
+)
+
+
 def error_in(payload: Any, frame: Frame) -> ProviderError | None:
     """The provider's error in a payload, whatever its shape: named, unnamed, flat or nested."""
     if not isinstance(payload, dict):
@@ -140,15 +159,42 @@ def error_in(payload: Any, frame: Frame) -> ProviderError | None:
         return ProviderError("error", text, frame.number) if frame.event == "error" else None
     nested, name = payload.get("error"), payload.get("type")
     flat = isinstance(name, str) and (name == "error" or name.endswith("_error"))
-    if not (nested or flat or frame.event == "error"):
+    nested = nested or _beside(payload)
+    if not (nested or flat or frame.event == "error" or _is_bare(payload)):
         return None
     source = nested if isinstance(nested, dict) else payload
-    said = (source.get(key) for key in ("type", "code", "status"))
-    kind = next((word for word in said if word and word != "error"), "error")
-    message = source.get("message")
+    kind = next((source[key] for key in CODES if source.get(key) not in (*FINE, "error")), "error")
+    message = next((source[key] for key in MESSAGES if source.get(key) is not None), None)
     if message is None:
         message = nested if isinstance(nested, str) else frame.text
     return ProviderError(str(kind)[:200], str(message)[:2000], frame.number)
+
+
+def _beside(payload: dict[str, Any]) -> Any:
+    """An error that has its own place under another name: a list, or a status that says no."""
+    listed, status = payload.get("errors"), payload.get("base_resp")
+    if isinstance(status, dict) and status.get("status_code") not in FINE:
+        return status
+    return listed[0] if isinstance(listed, list) and listed else None
+
+
+def _is_bare(payload: dict[str, Any]) -> bool:
+    """Whether a payload is nothing but an error, though no name in it says so."""
+    if payload.get("object") == "error":
+        return True
+    if not ANSWER.isdisjoint(payload):
+        return False
+    if payload.keys() == {"detail"}:
+        return bool(payload["detail"])
+    told = any(payload.get(name) and isinstance(payload[name], str) for name in MESSAGES)
+    return told and any(_says_no(name, payload.get(name)) for name in CODES)
+
+
+def _says_no(name: str, code: Any) -> bool:
+    """Whether a code is one of an error; a status may also be one of work that goes on."""
+    if name != "status":
+        return code not in FINE
+    return code >= 400 if isinstance(code, int) else code in NO
 
 
 def _refuse(word: str) -> NoReturn:

@@ -111,6 +111,7 @@ class Reader:
         self._head = b""  # what came before the form was known
         self._decoder: SSEDecoder | JSONLinesDecoder | JSONArrayDecoder | None = None
         self._reader: Dialect | Unrecognised | None = None
+        self._only: Frame | None = None  # the first frame, as long as it is the only one
         self._pending: list[Frame] = []  # frames from before the wire format was known
         self._error_between = False  # an error was written between the frames
         self._sniffed = 0  # how many of them should have told it
@@ -196,6 +197,8 @@ class Reader:
     # ------------------------------------------------------------------ frames -> events
 
     def _read_all(self, frames: list[Frame]) -> list[Read]:
+        if frames:
+            self._only = frames[0] if self.frames == 0 and len(frames) == 1 else None
         self.frames += len(frames)
         excess = self.frames - self.bounds.frames
         if excess > 0:
@@ -251,6 +254,8 @@ class Reader:
                     yield (error,)
         elif decoder is not None and (left := decoder.left):
             yield (_cut_short(decoder.LEFT, left, at),)
+        if isinstance(decoder, JSONLinesDecoder) and not left:
+            yield from self._in_one_piece()
         if ending == "eof" and not left and self._reader is not None:
             yield self._reader.end()
         if isinstance(decoder, SSEDecoder):
@@ -260,6 +265,18 @@ class Reader:
             yield from self._nothing_read()
         elif self._reader is not None and (missing := self._reader.unfinished()):
             yield (_incomplete(missing, self._reader.marker, at),)
+
+    def _in_one_piece(self) -> Iterator[tuple[Event, ...]]:
+        """A file that is one JSON object: a whole answer is no stream, also where it reads as one.
+
+        An object over several lines is no line of a file that has one event a line.
+        """
+        frame = self._only if self.wire is not None else None
+        if frame is None or error_in(payload := _object(frame) or {}, frame):
+            return
+        wire = _whole_in(payload) or (self.wire if b"\n" in frame.data else "")
+        if wire:
+            yield (Problem("not-a-stream", "error", _whole_said(wire, frame), frame.number),)
 
     def _unframed(self, decoder: SSEDecoder, ended: int) -> Iterator[tuple[Event, ...]]:
         """Lines that are no field of an event: an error that a gateway wrote between them?
@@ -330,13 +347,17 @@ class Unrecognised:
 
     def read(self, frame: Frame) -> tuple[Event, ...]:
         """The error that the frame states, if it is one; else, once, that it means nothing here."""
-        if error := error_in(_object(frame), frame):
-            return (error,)
+        payload = _object(frame)
+        found = [payload] if payload is not None else [None, *_objects(frame)]
+        if errors := tuple(filter(None, (error_in(each, frame) for each in found))):
+            return errors
         if _is_keep_alive(frame):
             return (KeepAlive(),)
         if self._said:
             return ()
         self._said = True
+        if wire := _whole_in(_object(frame) or {}):
+            return (Problem("not-a-stream", "error", _whole_said(wire, frame), frame.number),)
         text = f"none of the wire formats known here ({', '.join(WIRES)}): the first frame"
         return (Problem("unknown-wire", "error", f"{text} is {clip(frame.data)}", frame.number),)
 
@@ -347,6 +368,17 @@ class Unrecognised:
     def unfinished(self) -> str:
         """What is missing where nothing but keep-alives came; else nothing that could be named."""
         return "" if self._said else "any event of an answer"
+
+
+def _whole_in(payload: dict[str, Any]) -> str:
+    """The wire format of which a payload is a whole answer; "" where it is none."""
+    return next((wire for wire, it in DIALECTS.items() if it.whole(payload)), "")
+
+
+def _whole_said(wire: str, frame: Frame) -> str:
+    return (
+        f"not a stream: a whole answer ({wire}), as it comes without streaming: {clip(frame.data)}"
+    )
 
 
 def clip(data: bytes, most: int = 80) -> str:
