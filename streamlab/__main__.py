@@ -44,7 +44,8 @@ LINT = (
     ("ruff format", ("ruff", "format", "--check", ".")),
     ("mypy", ("mypy", "--strict", "streamlab")),
 )
-# The whole suite on every core, a file at a time in one process; the browser's tests in one.
+# The whole suite on every core. A file's tests stay in one process, and those of them that need a
+# browser are a group of their own (tests/conftest.py).
 ALL_CORES = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadgroup")
 FAST = ("-m", "not browser and not slow")
 TEST_HELP = """usage: python3 -m streamlab test [--fast] [ARGUMENT ...]

@@ -37,6 +37,7 @@ def shown(notebook: Notebook, id: str) -> Locator:
 def run(notebook: Notebook, *ids: str) -> Locator:
     """Run some cells, one after the other; what the last one put out."""
     for id in ids:
+        notebook.wait_until_idle()  # what a view has sent is heard
         notebook.page.evaluate(RUN, notebook.page.evaluate(PLACE, id))
         notebook.wait_until_idle()
     return shown(notebook, ids[-1])

@@ -21,9 +21,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from playwright.sync_api import Browser, BrowserContext, Error, Page, TimeoutError, sync_playwright
+from playwright.sync_api import Browser, Error, Page, TimeoutError, sync_playwright
 
 CHROMIUM_ARGUMENTS = (
     "--no-sandbox",  # a container's root has no sandbox
@@ -88,7 +88,7 @@ class Lab:
         ignored = shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__")
         shutil.copytree(folder, self.folder, ignore=ignored)
         self.url = self.token = ""
-        self.context: BrowserContext | None = None
+        self.page: Page | None = None
 
     def __enter__(self) -> Self:
         places = {
@@ -144,44 +144,57 @@ class Lab:
         except (OSError, ValueError):  # no file yet, half a file, not listening yet
             return False
 
-    def set(self, plugin: str, settings: dict[str, Any]) -> None:
-        """Write a plugin's settings; a page that is opened later follows them."""
-        file = self.home / "settings" / f"{plugin}.jupyterlab-settings"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(settings))
-
     @contextmanager
     def open(
         self, browser: Browser, notebook: str, theme: str = "Light", width: int = 1280
     ) -> Iterator[Notebook]:
         """Open a notebook of the folder in the Light or the Dark theme, its kernel idle.
 
-        The kernel is a fresh one, and ends with the page: Lab itself would keep it.
+        The kernel is a fresh one, and ends with the `with`: Lab itself would keep it. Lab's own
+        page stays, for to load its scripts takes longer than anything else; where something went
+        wrong, the next notebook gets a new one.
         """
-        self.set("@jupyterlab/apputils-extension/themes", {"theme": f"JupyterLab {theme}"})
-        # One context a browser: the second page finds Lab's 20 MB of script in its cache.
-        if self.context is None or self.context.browser is not browser:
-            self.context = browser.new_context()
-        page = self.context.new_page()
-        page.set_viewport_size({"width": width, "height": 900})
-        page.set_default_timeout(PATIENCE * 1000)
+        page = self.loaded(browser)
         opened = Notebook(page)
-        page.on("pageerror", lambda error: opened.errors.append(str(error)))
-        light = "true" if theme == "Light" else "false"
+
+        def note(error: Error) -> None:
+            opened.errors.append(str(error))
+
+        page.on("pageerror", note)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.mouse.move(0, 0)
+        try:
+            page.evaluate(THEME, f"JupyterLab {theme}")
+            light = "true" if theme == "Light" else "false"
+            page.locator(f'body[data-jp-theme-light="{light}"]').wait_for(state="attached")
+            page.evaluate(OPEN, notebook)
+            page.locator(".jp-Notebook").first.wait_for()
+            page.locator("#jupyterlab-splash").wait_for(state="detached")
+            opened.wait_until_idle()
+            yield opened
+            page.evaluate(CLOSE)
+            page.remove_listener("pageerror", note)
+        except BaseException:
+            with suppress(Error):  # of a page that is gone already; whatever broke it is told
+                page.evaluate(CLOSE)
+            page.close()
+            raise
+
+    def loaded(self, browser: Browser) -> Page:
+        """Lab in a page, with nothing open; one a browser."""
+        page = self.page
+        if page is not None and not page.is_closed() and page.context.browser is browser:
+            return page
+        self.page = page = browser.new_page()
+        page.set_default_timeout(PATIENCE * 1000)
         for seconds in (20, 40, PATIENCE):  # a page of a busy server has been seen to stay empty
-            page.goto(f"{self.url}lab/tree/{notebook}?token={self.token}&reset")
-            shown = page.locator(f'body[data-jp-theme-light="{light}"] .jp-Notebook').first
+            page.goto(f"{self.url}lab?token={self.token}&reset")
+            shown = page.locator(".jp-Launcher")
             with suppress(TimeoutError):
                 shown.wait_for(timeout=seconds * 1000)
                 break
         shown.wait_for()
-        opened.wait_until_idle()
-        try:
-            yield opened
-        finally:
-            with suppress(Error):  # of a page that is gone already; whatever broke it is told
-                page.evaluate(f"{CONTEXT}?.shutdown()")
-            page.close()
+        return page
 
 
 @dataclass(frozen=True)
@@ -192,8 +205,12 @@ class Notebook:
     errors: list[str] = field(default_factory=list)
 
     def wait_until_idle(self) -> None:
-        """Wait until the kernel is there and has nothing to do."""
-        self.page.wait_for_function(f"({CONTEXT})?.session?.kernel?.status === 'idle'")
+        """Wait until the kernel is there, and has nothing to do and nothing more to hear.
+
+        What a view sends goes to a thread of its own in the kernel (a subshell), which has no part
+        in the kernel's status: a cell that is run in the same millisecond may come before it.
+        """
+        self.page.wait_for_function(IDLE)
 
     def run_all(self) -> None:
         """Run every cell; raise the first cell's error that there is."""
@@ -219,7 +236,26 @@ class Notebook:
         return path
 
 
+THEME = "async theme => { await jupyterapp.commands.execute('apputils:change-theme', { theme }); }"
+OPEN = "async path => { await jupyterapp.commands.execute('docmanager:open', { path }); }"
+#: End every document's kernel and close it, whatever was changed in it, without a question. The
+#: launcher stays: Lab would put another one in an empty place, at a moment of its own.
+CLOSE = """
+async () => {
+  for (const widget of [...jupyterapp.shell.widgets('main')].filter(widget => widget.context)) {
+    await widget.sessionContext?.shutdown();
+    widget.dispose();
+  }
+}
+"""
 CONTEXT = "globalThis.jupyterapp?.shell.currentWidget?.sessionContext"
+IDLE = f"""
+() => {{
+  const kernel = {CONTEXT}?.session?.kernel;
+  const waiting = [...(kernel?._futures?.values() ?? [])].map(future => future.msg.header.msg_type);
+  return kernel?.status === 'idle' && !waiting.includes('comm_msg');
+}}
+"""
 CELLS = """
 () => jupyterapp.shell.currentWidget.content.widgets
   .filter(cell => cell.model.type === 'code' && cell.model.sharedModel.source.trim())

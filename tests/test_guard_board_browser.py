@@ -199,7 +199,8 @@ def test_in_jupyterlab_code_reads_what_was_picked_and_picks_itself(
         expect(page.locator(".sl-guards .title")).to_have_text(
             "Without: a stopped block is not a finished message"
         )
-        page.evaluate(  # at once: the kernel may still be busy with what was picked before
+        opened.wait_until_idle()
+        page.evaluate(
             "async () => { const app = jupyterapp, panel = app.shell.currentWidget;"
             "panel.content.activeCellIndex = 1;"
             "await app.commands.execute('notebook:run-cell'); }"

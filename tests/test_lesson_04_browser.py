@@ -32,13 +32,21 @@ line => {
 """
 
 
-@pytest.fixture(params=["Light", "Dark"])
-def notebook(lab: Lab, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Notebook]:
-    """The lesson with a fresh kernel, which has no guesses."""
+@pytest.fixture(scope="module", params=["Light", "Dark"])
+def lesson(lab: Lab, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Notebook]:
+    """The lesson in one theme, opened once: no test sees what another one has guessed."""
     with lab.open(browser, LESSON, request.param) as opened:
         run(opened, "imports", "broken")
         yield opened
-        assert opened.errors == []
+
+
+@pytest.fixture
+def notebook(lesson: Notebook) -> Iterator[Notebook]:
+    """The lesson without the outputs of another test."""
+    lesson.page.set_viewport_size({"width": 1280, "height": 900})
+    lesson.page.evaluate("jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
+    yield lesson
+    assert lesson.errors == []
 
 
 def test_the_screen_grows_by_key_while_what_is_kept_stays(

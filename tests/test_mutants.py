@@ -106,9 +106,13 @@ def compiled(folder: Path) -> None:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest in the copy; files that it compiled would outlive a change within a second."""
+    """Run pytest in the copy; files that it compiled would outlive a change within a second.
+
+    Plugins only where they are named: to import all that are installed takes longer than the tests.
+    """
     environment = kernel_environment(str(folder / "settings"))
     environment |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments]
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=200
@@ -116,7 +120,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def nbval(folder: Path, lesson: str) -> subprocess.CompletedProcess[str]:
-    options = ("--nbval", "--nbval-cell-timeout=60", "--nbval-current-env")
+    options = ("-p", "nbval.plugin", "--nbval", "--nbval-cell-timeout=60", "--nbval-current-env")
     return run(folder, *options, os.path.join("notebooks", f"{lesson}.ipynb"))
 
 

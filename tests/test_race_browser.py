@@ -250,7 +250,8 @@ def test_in_jupyterlab_keys_stay_in_the_view_and_code_reads_the_order(
         page.keyboard.press("ArrowRight")  # Lab would go to the next cell
         page.keyboard.press("ArrowRight")
         expect(page.locator(".sl-race .verdict")).to_contain_text("Commit wins")
-        page.evaluate(  # at once: the kernel may still be busy with what was picked before
+        opened.wait_until_idle()
+        page.evaluate(
             "async () => { const app = jupyterapp, panel = app.shell.currentWidget;"
             "panel.content.activeCellIndex = 1;"
             "await app.commands.execute('notebook:run-cell'); }"

@@ -23,7 +23,6 @@ from streamlab.consumer.turn_events import BusEvent, ToolResolved, ToolRunning
 from streamlab.errors import UsageError
 from streamlab.streams.parts import Text, ToolCall
 from streamlab.streams.recording import Chunk, Recording
-from streamlab.streams.rounds import PLAIN
 from streamlab.streams.synth import answer
 
 __all__ = [
@@ -123,6 +122,8 @@ def _read(item: str) -> ToolCall:
 
 
 def _round(number: int, *parts: Text | ToolCall) -> Recording:
+    from streamlab.streams.rounds import PLAIN  # its policy has a schema, and that takes a second
+
     return answer(parts, seed=number, style=PLAIN, note=f"round {number}")
 
 
