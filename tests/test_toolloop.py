@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -22,7 +24,9 @@ from streamlab.consumer.turn_events import (
     RoundEnded,
     RoundStarted,
     SegmentGrew,
+    SegmentNamed,
     SegmentOpened,
+    SegmentRestated,
     SegmentStopped,
     Status,
     ToolProposed,
@@ -503,6 +507,24 @@ def test_a_cancel_while_a_stream_is_being_closed_is_a_cancel_and_its_calls_never
     check_laws(ended, events, desk)
 
 
+def told_late() -> tuple[Recording, Recording]:
+    """Two rounds in which a call's name comes after its start, and a text is said anew."""
+    pieces: list[dict[str, Any]] = [
+        {"id": "call_1", "type": "function", "function": {"arguments": ""}},
+        {"function": {"name": "read_item"}},
+        {"function": {"arguments": '{"item": "W-7"}'}},
+    ]
+    chunks = [{"tool_calls": [{"index": 0, **piece}]} for piece in pieces]
+    called = [{"index": 0, "delta": delta, "finish_reason": None} for delta in chunks]
+    stopped = {"index": 0, "delta": {}, "finish_reason": "tool_calls"}
+    frames = [json.dumps({"id": "c", "choices": [choice]}) for choice in [*called, stopped]]
+    first = "".join(f"data: {frame}\n\n" for frame in [*frames, "[DONE]"])
+    answer = synth.answer([Text(("Don", "e."))], wire="openai-responses").data
+    anew = re.sub(rb'"delta": ?"Don"', b'"delta":"Dan"', answer)
+    assert anew != answer
+    return Recording.from_bytes(first.encode()), Recording.from_bytes(anew)
+
+
 SCREEN_TROUBLE = [ValueError("no screen"), SystemExit(3), asyncio.CancelledError("not we")]
 
 
@@ -519,8 +541,9 @@ def test_a_screen_that_breaks_is_told_no_more_and_the_turn_is_what_it_would_have
 
     broke: list[BusEvent] = []
     tools = {} if kind is ToolProposed else {"read_item": lambda input: gives("fine")}
-    meant = asyncio.run(run_turn(ASKED, Asker(*ONE), tools, rounds.READING))
-    ended = asyncio.run(run_turn(ASKED, Asker(*ONE), tools, rounds.READING, publish=publish))
+    streams = told_late() if kind in (SegmentNamed, SegmentRestated) else ONE
+    meant = asyncio.run(run_turn(ASKED, Asker(*streams), tools, rounds.READING))
+    ended = asyncio.run(run_turn(ASKED, Asker(*streams), tools, rounds.READING, publish=publish))
     assert len(broke) == 1 and meant.unheard == ""
     said = f": {trouble}" if str(trouble) else ""
     assert ended.unheard == f"{kind.__name__}: {type(trouble).__name__}{said}"
