@@ -115,6 +115,22 @@ def test_of_the_four_failures_the_guard_sees_two_and_pays_one_for_the_others() -
     assert right_text("09-except") == "`error` and `empty`."
 
 
+@pytest.mark.parametrize("client", ["anthropic raw", "chat raw", "responses raw", "gemini raw"])
+def test_an_odd_error_is_an_event_of_a_raw_loop_of_openai_and_none_of_the_others(
+    client: str,
+) -> None:
+    way = WAYS[client]
+    sent = CARD_FAULTS["odd-error-then-more"].sent(GOOD[way.wire])
+    assert sent is not None and b"Busy" in sent.data
+    with (
+        FaultServer(sent.recording(way.wire)) as server,
+        opened(SDKS[way.sdk], server.url, retries=0) as asked,
+    ):
+        events = list(way.start(asked, "m", 60.0))
+    seen = any("Busy" in repr(event) for event in events)
+    assert seen is (way.sdk == "openai"), ANEW
+
+
 @pytest.mark.parametrize("client", ["anthropic helper", "chat helper", "gemini raw"])
 def test_one_clause_catches_a_reset_in_all_three_and_the_others_do_not(client: str) -> None:
     with pytest.raises(Exception) as raised:  # which one, is the question
@@ -357,7 +373,10 @@ def test_a_guard_is_told_where_it_acts_and_where_not() -> None:
         looks(given),
     )
     assert exercise_09.everywhere(lambda got, done: UNANSWERED)(given) is UNANSWERED
-    assert exercise_09.everywhere(lambda got, done: None)(given) is None
+    (whole,) = CASES[exercise_09.WHOLE].given
+    nothing = exercise_09.everywhere(lambda got, done: None)
+    assert nothing(whole) is None
+    assert nothing(given) == f"acts on none of {len(given)}"  # None is a no, where no is right
     with pytest.raises(ZeroDivisionError):
         exercise_09.everywhere(lambda got, done: 1 / 0)(given)
 

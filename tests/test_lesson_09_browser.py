@@ -132,7 +132,7 @@ def shows(tab: Page, fault: str, client: str) -> None:
     """Everything that the view says of a cell is what Python says of it."""
     each = CARD.at(fault, client)
     expect(tab.locator("h4")).to_have_text(f"{fault}, {client}")
-    expect(tab.locator(".detail .says")).to_have_text(CARD_FAULTS[fault].says)
+    expect(tab.locator(".detail .says")).to_have_text(CARD_FAULTS[fault].says.replace("`", ""))
     kind = KINDS[each.kind]
     expect(tab.locator(".verdict")).to_have_text(f"{kind.sign}{kind.says}")
     lines = tab.locator(".handed").inner_text().split("\n")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from streamlab.analysis.card_figure import KINDS
 from streamlab.study.card_streams import HALF, INPUT, PART, STOP, TEXT, TOOL
 from streamlab.study.clients import Call, Got
 
@@ -49,6 +50,11 @@ class Cell(msgspec.Struct, frozen=True):
         if self.verdict == "raised":
             return self.saw.rpartition(".")[2]
         return self.saw.partition("; ")[0] or self.verdict
+
+    @property
+    def marked(self) -> str:
+        """The same with its sign, and no line break between the two."""
+        return f"{KINDS[self.kind].sign}\u00a0{self.word}"
 
     @property
     def kind(self) -> str:

@@ -194,7 +194,7 @@ def heard(server: Forwarder) -> tuple[list[tuple[str, str]], list[str]]:
 def explained(headers: Iterable[tuple[str, str]]) -> str:
     """Headers as they came, each with the reason why it is sent."""
     why = {header.name: header.why for header in (*HEADERS, *FRAMING)}
-    wide = textwrap.TextWrapper(92, initial_indent="    ", subsequent_indent="    ")
+    wide = textwrap.TextWrapper(70, initial_indent="    ", subsequent_indent="    ")
     return "\n".join(f"{name}: {value}\n{wide.fill(why[name])}" for name, value in headers)
 
 

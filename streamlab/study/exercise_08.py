@@ -60,7 +60,8 @@ CASES: tuple[tuple[str, list[JSON], list[Call], str], ...] = (
         ONE,
         [_entry(0, "a", "f", ""), _entry(0, given='{"n"'), _entry(0, given=": 1}")],
         [("a", "f", A)],
-        "The first entry brings id and name; the others only add to the arguments.",
+        "The first entry brings id and name; the others only add to the arguments. Each call is a "
+        "tuple, and all of them are in a list.",
     ),
     (
         AFTER,

@@ -22,8 +22,8 @@ QUESTIONS = (
             ),
             Option(
                 "What each part is and says, why it stopped, and the verdict.",
-                "Kinds, texts, inputs and the stop reason come out equal, so the gates, which see "
-                "nothing else, come to the same verdict.",
+                "Kinds, texts, inputs and the stop reason come out equal, and by these the gates "
+                "decide, so they come to the same verdict.",
                 right=True,
             ),
             Option(

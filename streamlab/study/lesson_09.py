@@ -77,7 +77,7 @@ QUESTIONS = (
         "whichever of the three SDKs is used. Which does?",
         (
             Option(
-                "The base class of each SDK: `(AnthropicError, OpenAIError, APIError)`.",
+                "The base class of each SDK: `(AnthropicError, OpenAIError, genai's APIError)`.",
                 "It is what the base class seems to be for. But it holds only what the SDK itself "
                 "raises, and two of the three let the HTTP library's exception through.",
             ),
@@ -93,8 +93,8 @@ QUESTIONS = (
             ),
             Option(
                 "The HTTP library's and openai's: `(httpx2.TransportError, OpenAIError)`.",
-                "One for the two that let it through, one for the one that wraps it. In versions "
-                "measured here, that is: it is nobody's promise.",
+                "One for the two that let it through, one for the one that wraps it. In the "
+                "versions measured here, that is: it is nobody's promise.",
                 right=True,
             ),
         ),
@@ -111,9 +111,9 @@ QUESTIONS = (
                 "three does not read event streams by the standard: it looks for JSON.",
             ),
             Option(
-                "One SDK raises, always.",
-                "That of Gemini: a line that is no `data:` is taken for an answer, and a comment "
-                "is no JSON. Its own server sends none; a proxy in between may.",
+                "One SDK raises, always; the other two never do.",
+                "The one is Gemini's: it takes a line that is no `data:` for an answer, and a "
+                "comment is no JSON. But one of the others depends on what came before.",
             ),
             Option(
                 "One SDK raises, always; another one does if an event before it had an `id`.",
@@ -122,9 +122,9 @@ QUESTIONS = (
                 right=True,
             ),
             Option(
-                "The answer ends early, without an exception.",
-                "A comment that ends an answer would be the worst of all. It was not seen: "
-                "whoever does not ignore it raises.",
+                "The answer ends early if an event before it had an `id`, and nothing raises.",
+                "An answer that ends early without a word would be the worst of all. It was not "
+                "seen: whoever does not ignore the comment raises.",
             ),
         ),
         "The keep-alive that kills",
@@ -147,9 +147,9 @@ QUESTIONS = (
                 right=True,
             ),
             Option(
-                "A timeout, after 1.1 seconds.",
-                "So it would be if a keep-alive did not count. To the socket it is bytes like any "
-                "others.",
+                "A timeout, after 2.5 seconds: 1 second after the last keep-alive.",
+                "So it would be if nothing had followed it. But then the rest came, at 1.5 "
+                "seconds, and the clock started again once more.",
             ),
             Option(
                 "Half an answer.",
@@ -170,7 +170,7 @@ QUESTIONS = (
             ),
             Option(
                 "No: the connection stays open until the program ends.",
-                "It may be long, but not so long. Something comes by before.",
+                "It may be long, but not so long: the garbage collector comes by before.",
             ),
             Option(
                 "It depends on the SDK: with openai's, when the garbage collector comes by.",

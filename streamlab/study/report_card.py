@@ -26,7 +26,7 @@ from typing import Any
 
 import msgspec
 
-from streamlab.analysis.card_figure import KINDS, Column, Square, heat_map
+from streamlab.analysis.card_figure import Column, Square, heat_map
 from streamlab.analysis.drawing import Drawing
 from streamlab.analysis.judge import judge
 from streamlab.consumer.attempt import State
@@ -113,7 +113,7 @@ class Card(msgspec.Struct, frozen=True):
         """Some of its faults as a pandas DataFrame of words: a row for each client."""
         pandas: Any = import_module("pandas")
         columns = {
-            fault: [_words(self.at(fault, client)) for client in self.clients]
+            fault: [self.at(fault, client).marked for client in self.clients]
             for fault in faults or self.faults
         }
         return pandas.DataFrame(columns, index=self.clients)
@@ -132,10 +132,6 @@ class Card(msgspec.Struct, frozen=True):
         danger = sum(each.danger for each in self.cells)
         told = f"{len(self.faults)} faults by {len(self.clients)} clients"
         return f"<Card: {told}; a wrong call to act on in {danger}; {self.stamp()}>"
-
-
-def _words(each: Cell) -> str:
-    return f"{KINDS[each.kind].sign}\u00a0{each.word}"  # the sign stays with its word
 
 
 def _square(each: Cell) -> Square:
@@ -179,8 +175,8 @@ def run_card(
     An SDK that is not installed is left out, with a line in `missing`. Raises `UsageError` for a
     name that is none.
     """
-    chosen = [_named(fault, CARD_FAULTS, "fault") for fault in faults or CARD_FAULTS]
-    ways = [_named(client, WAYS, "client") for client in clients or WAYS]
+    chosen = [_named(fault, CARD_FAULTS, "fault") for fault in dict.fromkeys(faults or CARD_FAULTS)]
+    ways = [_named(client, WAYS, "client") for client in dict.fromkeys(clients or WAYS)]
     wanted = dict.fromkeys(way.sdk for way in ways)
     present = [way for way in ways if SDKS[way.sdk].installed]
     pairs = [(fault.id, way.id) for fault in chosen for way in present]

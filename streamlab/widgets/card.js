@@ -84,7 +84,7 @@ function render({ model, el }) {
     names.forEach((name, n) => name.classList.toggle("here", n === row));
     heads.forEach((head, n) => head.classList.toggle("here", n === column));
     title.textContent = `${fault}, ${client}`;
-    says.textContent = what;
+    says.replaceChildren(...what.split("`").map((part, n) => n % 2 ? h("code", {}, part) : part));
     how.textContent = asks;
     verdict.className = `verdict kind-${kind.replace("/", "")}`;
     verdict.replaceChildren(span("sign", sign(kind)), card.kinds[kind][1]);
