@@ -59,7 +59,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     A file's tests with a browser are a group of their own: what follows in the same process may
     need a thread in which no event loop runs.
     """
-    if not getattr(config.option, "numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ:
+    shared = getattr(config.option, "numprocesses", None) or hasattr(config, "workerinput")
+    if not shared or not config.pluginmanager.hasplugin("xdist"):
         return
     for item in items:
         browses = item.get_closest_marker("browser") is not None

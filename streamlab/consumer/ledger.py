@@ -235,9 +235,10 @@ class Ledger(LedgerFile):
         """Proposals as JSON that gives the same ones back; NaN, a tuple, bytes would not."""
         if not (isinstance(proposals, tuple) and all(isinstance(p, Proposal) for p in proposals)):
             raise UsageError(f"{self.path}: proposals are a tuple of Proposal")
+        fit = all(isinstance(proposal.input, dict | str) for proposal in proposals)
         try:
             text = msgspec.json.encode(proposals, order="deterministic").decode()
-            if msgspec.json.decode(text, type=Proposals) == proposals:
+            if fit and msgspec.json.decode(text, type=Proposals) == proposals:
                 return text
         except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError):
             pass  # its words may hold a payload
