@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from streamlab.analysis.card_figure import KINDS
 from streamlab.cli import complain
-from streamlab.streams.recording import replace_file
+from streamlab.consumer.attempt import State
+from streamlab.streams.recording import refuse_special, replace_file
 from streamlab.study.card_cell import Cell
 from streamlab.study.card_faults import CARD_FAULTS
 from streamlab.study.clients import WAYS
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 #: Columns of a terminal that is none, so that a file gets whole words.
-WIDE = 190
+WIDE = 220
+
+#: Columns between two of a table.
+GAP = 2
 
 #: A matrix of more clients than this has no room for sentences.
 FEW = 2
@@ -38,6 +42,8 @@ def run(options: argparse.Namespace) -> int:
     if options.list:
         print("\n".join(_listed()))
         return 0
+    if options.graph:  # what can't be written is said before the wait
+        refuse_special(Path(options.graph))
     with _Bar() as bar:
         card = run_card(
             options.fault or None,
@@ -84,23 +90,51 @@ def _show(card: Card) -> None:
 
     console = Console(width=None if sys.stdout.isatty() else WIDE, highlight=False)
     few = len(card.clients) <= FEW or len(card.faults) <= FEW
-    console.print(_sentences(card) if few else _matrix(card))
+    for table in [_sentences(card)] if few else _matrices(card, console.width):
+        console.print(table)
     for kind in KINDS.values():
         console.print(f"{kind.sign}  {kind.says}", markup=False)
     console.print(f"{'async' if card.asynchronous else 'sync'} clients: {card.stamp()}")
 
 
-def _matrix(card: Card) -> Table:
-    """A row for each fault, a column for each client, and streamlab's own verdict."""
+def _matrices(card: Card, width: int) -> list[Table]:
+    """A row for each fault, a column for each client, in as few tables as break no word."""
+    texts = {
+        name: [name, *(card.at(fault, name).marked for fault in card.faults)]
+        for name in card.clients
+    }
+    words = {name: max(map(_longest, column)) for name, column in texts.items()}
+    lines = {name: max(map(len, column)) for name, column in texts.items()}
+    room = width - max(map(len, card.faults)) - GAP - max(map(len, State))
+    bands: list[list[str]] = [[]]
+    for name in card.clients:
+        if bands[-1] and sum(words[each] + GAP for each in (*bands[-1], name)) > room:
+            bands.append([])
+        bands[-1].append(name)
+    fits = [sum(lines[name] + GAP for name in band) <= room for band in bands]
+    chosen = [lines if roomy else words for roomy in fits]
+    return [
+        _matrix(card, {name: wide[name] for name in band})
+        for wide, band in zip(chosen, bands, strict=True)
+    ]
+
+
+def _longest(text: str) -> int:
+    """The length of the longest word in a text."""
+    return max(map(len, text.split(" ")))
+
+
+def _matrix(card: Card, wide: dict[str, int]) -> Table:
+    """Some of the clients, each so wide, and streamlab's own verdict on what they read."""
     from rich.table import Table
 
     table = Table(show_lines=False, pad_edge=False, box=None)
     table.add_column("fault", no_wrap=True, style="bold")
-    for client in card.clients:
-        table.add_column(client, overflow="fold")
+    for client, width in wide.items():
+        table.add_column(client, overflow="fold", width=width)
     table.add_column("streamlab", overflow="fold")
     for fault in card.faults:
-        row = [each for each in card.cells if each.fault == fault]
+        row = [card.at(fault, client) for client in wide]
         table.add_row(fault, *map(_marked, row), _states(row))
     return table
 
@@ -125,8 +159,7 @@ def _sentences(card: Card) -> Table:
 
 def _marked(each: Cell) -> Any:
     """A cell in a few words: the sign, and what was seen."""
-    words = f"{KINDS[each.kind].sign}\u00a0{each.word}"  # the sign stays with its word
-    return _text(words, "bold red" if each.danger else "")
+    return _text(each.marked, "bold red" if each.danger else "")
 
 
 def _text(text: str, style: str = "") -> Any:

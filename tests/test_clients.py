@@ -6,10 +6,12 @@ import asyncio
 import importlib
 import json
 
+import msgspec
 import pytest
 
+from streamlab.analysis.judge import judge
 from streamlab.errors import UsageError
-from streamlab.streams import error_shapes, sdks
+from streamlab.streams import error_shapes, sdks, tap
 from streamlab.streams.asking import ASKING
 from streamlab.streams.live import record, record_prompt
 from streamlab.streams.recording import Chunk, Recording, read
@@ -208,6 +210,30 @@ def test_an_answer_is_recorded_through_each_real_client(client, ending, tmp_path
     assert bool(done.error) == (ending != "eof")
     times = [chunk.t for chunk in got.chunks]
     assert times == sorted(times) and None not in times and got.end_t >= times[-1]
+
+
+@pytest.mark.parametrize("ending", ["eof", "cut"])
+def test_a_client_that_hangs_up_at_done_leaves_the_true_end_on_the_tape(ending, tmp_path):
+    """The end of the body comes after a moment, when this SDK has closed the response."""
+    pytest.importorskip("openai")
+    out = tmp_path / "a.stream.jsonl"
+    sent = chunked("openai-chat")
+    late = msgspec.structs.replace(sent, ending=ending, end_t=0.2)
+    with FaultServer(late) as server:
+        done = record_prompt("m", "Hi", out, client="openai-chat", base_url=server.url)
+    got = read(out)
+    assert (got.data, got.ending, done.error) == (sent.data, ending, "")
+    assert judge(got).state == "VALIDATED_PROPOSAL"
+
+
+def test_a_body_that_never_ends_after_done_is_waited_for_only_so_long(tmp_path, monkeypatch):
+    pytest.importorskip("openai")
+    monkeypatch.setattr(tap, "REST_SECONDS", 0.05)
+    out = tmp_path / "a.stream.jsonl"
+    silent = msgspec.structs.replace(chunked("openai-chat"), ending="timeout")
+    with FaultServer(silent) as server:
+        record_prompt("m", "Hi", out, client="openai-chat", base_url=server.url)
+    assert read(out).ending == "cancelled"
 
 
 @pytest.mark.parametrize("client", ASKING)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamlab.streams.edit import (
     disconnect,
@@ -18,6 +20,8 @@ from streamlab.streams.edit import (
     insert,
     move,
     skip,
+    splice,
+    splice_all,
 )
 from streamlab.streams.recording import Chunk, Recording, read, write
 from streamlab.wire.forms import decoder_of, frames_of, is_array
@@ -148,3 +152,22 @@ def test_an_array_of_several_lines_an_element_becomes_one_line_each(tmp_path: Pa
     body = json.dumps(CHUNKS, indent=1).replace("\n", "\r\n").encode()
     write(Recording.from_bytes(body), tmp_path / "a.jsonl")
     assert [json.loads(line) for line in (tmp_path / "a.jsonl").read_bytes().splitlines()] == CHUNKS
+
+
+@given(
+    reads=st.lists(st.integers(1, 5), min_size=1, max_size=8),
+    cuts=st.lists(st.integers(0, 30), unique=True, max_size=8).map(sorted),
+    news=st.lists(st.binary(max_size=4), min_size=4, max_size=4),
+)
+def test_many_ranges_in_one_pass_are_replaced_as_one_by_one(
+    reads: list[int], cuts: list[int], news: list[bytes]
+) -> None:
+    chunks = tuple(Chunk(float(n), bytes([65 + n]) * size) for n, size in enumerate(reads))
+    recording = Recording(chunks, "eof", end_t=9.0)
+    size = len(recording.data)
+    ranges = [(a, b) for a, b in zip(cuts[::2], cuts[1::2], strict=False) if b <= size]
+    changes = [(*range, new) for range, new in zip(ranges, news, strict=False)]
+    one_by_one = recording
+    for change in reversed(changes):
+        one_by_one = splice(one_by_one, *change)
+    assert splice_all(recording, changes) == one_by_one

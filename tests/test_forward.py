@@ -696,6 +696,7 @@ OURS = "Origin: http://localhost:80"
 ASKED_BADLY = [
     pytest.param(post(BODY, "Host: evil.example"), 403, id="another name: DNS rebinding"),
     pytest.param(post(BODY, "Host: 127.0.0.1.evil.example:80"), 403, id="a name like ours"),
+    pytest.param(post(BODY, "Host: 127.0.0.1:80@evil.example"), 403, id="a user like ours"),
     pytest.param(post(BODY, "Origin: https://evil.example"), 403, id="another page"),
     pytest.param(post(BODY, "Origin: http://localhost:81"), 403, id="another port"),
     pytest.param(post(BODY, "Origin: null"), 403, id="a page from nowhere"),

@@ -399,3 +399,24 @@ def test_the_page_can_be_read_in_both_schemes_and_fits_a_narrow_screen(
         page.set_viewport_size({"width": 360, "height": 700})
         page.screenshot(path=tmp_path / f"{scheme}-narrow.png")
         assert page.evaluate(OUTSIDE) == []
+
+
+def test_however_many_events_come_the_page_is_laid_out_once_a_frame(browser: Browser) -> None:
+    """To measure a long text anew for each event takes longer than they come: the page hangs."""
+    many = synth.answer([Text(tuple(f"{n} " for n in range(2000)))])
+    count = """() => {
+        window.measured = window.frames_seen = 0;
+        const seen = () => { window.frames_seen += 1; requestAnimationFrame(seen); };
+        requestAnimationFrame(seen);
+        const real = Object.getOwnPropertyDescriptor(Element.prototype, "scrollHeight").get;
+        Object.defineProperty(document.documentElement, "scrollHeight", {
+            get() { window.measured += 1; return real.call(this); },
+        });
+    }"""
+    with Forwarder(Replay(many)) as server, opened(browser, server) as page:
+        page.evaluate(count)
+        send(page, "Count.")
+        shown(page, TurnState.ANSWERED)
+        expect(page.locator("p.text")).to_contain_text("1999")
+        # Before the first event it is measured once more; then twice a frame: to look, and to go.
+        assert page.evaluate("window.measured <= 2 * window.frames_seen + 3")

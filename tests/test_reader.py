@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from streamlab.consumer.consumer import Consumer
 from streamlab.errors import UsageError
+from streamlab.study.card_streams import GOOD
 from streamlab.wire.events import (
     BoundExceeded,
     KeepAlive,
@@ -16,7 +18,7 @@ from streamlab.wire.events import (
     StreamEnded,
 )
 from streamlab.wire.jsonl import JSONLinesDecoder, is_json_lines
-from streamlab.wire.reader import SNIFFED_BYTES, SNIFFED_FRAMES, STRIDE, Bounds, Reader
+from streamlab.wire.reader import SNIFFED_BYTES, SNIFFED_FRAMES, STRIDE, WIRES, Bounds, Reader
 from tests.streams_for_tests import (
     CALL,
     PING,
@@ -122,6 +124,51 @@ def test_a_stream_of_keep_alives_is_incomplete_and_of_no_known_format(data: byte
     assert problems(data) == [("incomplete", "warning")]
     assert [f.number for f, _ in reads if f] == list(range(1, consumer.reader.frames + 1))
     assert all(told == (KeepAlive(),) for f, told in reads if f)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"{}",
+        b'{"foo": 1}',
+        b'{"foo": 1}\n{"foo": 2}\n',
+        b'{\n "foo": 1\n}\n',
+        b"[{}]",
+        b"[]",
+        b"null",
+        b"<html>502</html>",
+    ],
+    ids=["{}", "object", "lines", "over lines", "array", "empty array", "null", "page"],
+)
+def test_what_is_no_stream_is_invalid_also_where_the_wire_is_given(data: bytes, wire: str) -> None:
+    for given in (wire, None):
+        consumer = Consumer(wire=given)
+        consumer.feed(data)
+        consumer.end()
+        assert consumer.attempt.state == "INVALID"
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("real", GOOD)
+def test_a_stream_in_another_wire_than_the_given_one_is_invalid_and_says_which(
+    wire: str, real: str
+) -> None:
+    for data in (GOOD[real].data, GOOD[real].through("text")):
+        consumer = Consumer(wire=wire)
+        consumer.feed(data)
+        consumer.end("reset")
+        said = f"; it looks like {real}" in consumer.attempt.why
+        assert said == (wire != real)
+        assert (consumer.attempt.state == "INVALID") == said
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_event_stream_that_begins_with_a_new_event_may_still_be_of_its_wire(wire: str) -> None:
+    consumer = Consumer(wire=wire)
+    consumer.feed(b'data: {"foo": 1}\n\n')
+    consumer.end()
+    assert consumer.attempt.state == "INCOMPLETE"
 
 
 def test_a_stream_in_no_known_format_is_invalid_and_its_first_frame_quoted() -> None:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import io
 import json
 import re
 import socket
 
 import pytest
+from rich.console import Console
 
 from streamlab import cli
 from streamlab.analysis.card_figure import KINDS, Column, Square, heat_map
 from streamlab.analysis.judge import judge
+from streamlab.cli_card import WIDE, _matrices
 from streamlab.consumer.attempt import State
 from streamlab.errors import UsageError
 from streamlab.streams import sdks
@@ -378,6 +381,31 @@ def test_the_command_prints_a_table_and_the_versions(capsys):
     assert f"anthropic {SDKS['anthropic'].version}" in out
     for kind in KINDS.values():
         assert f"{kind.sign}  {kind.says}" in out
+
+
+@pytest.mark.parametrize("width", [80, 120, WIDE])
+def test_a_narrow_terminal_gets_more_tables_and_no_broken_word(card, width):
+    shown = io.StringIO()
+    console = Console(file=shown, width=width)
+    tables = _matrices(card, width)
+    for table in tables:
+        console.print(table)
+    words = set(shown.getvalue().split())
+    for each in card.cells:
+        assert set(each.marked.split()) <= words
+    assert set(State) & {each.streamlab for each in card.cells} <= {w.strip(";:,") for w in words}
+    assert (len(tables) > 1) == (width < WIDE)
+    assert all(len(line) <= width for line in shown.getvalue().splitlines())
+
+
+def test_what_is_named_twice_is_asked_once():
+    once = run_card(["bom", "bom"], ["chat raw", "chat raw"])
+    assert [(each.fault, each.client) for each in once.cells] == [("bom", "chat raw")]
+
+
+def test_a_place_for_the_figure_that_cannot_be_is_said_before_the_wait(capsys, tmp_path):
+    assert cli.main(["report-card", "--graph", str(tmp_path)]) == 2
+    assert "not a regular file" in capsys.readouterr().err
 
 
 def test_of_few_clients_or_faults_it_says_everything(capsys):

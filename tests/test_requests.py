@@ -93,6 +93,115 @@ def test_a_failed_tool_is_an_error_to_gemini_and_free_text_is_a_custom_call() ->
     assert parts[0]["functionResponse"]["response"] == {"error": "no"}
 
 
+def history(*said: Any, result: Any = "done") -> list[Any]:
+    """A question, an answer of these blocks, and the results of the calls among them."""
+    calls = [block["id"] for block in said if block["type"] == "tool_use"]
+    results = [{"type": "tool_result", "tool_use_id": id, "content": result} for id in calls]
+    user, assistant = {"role": "user"}, {"role": "assistant"}
+    asked = [{**user, "content": "Go."}, {**assistant, "content": [*said]}]
+    return [*asked, {**user, "content": results or "More."}]
+
+
+FREE = {"type": "tool_use", "id": "c1", "name": "patch", "input": "*** begin"}
+CALL = {"type": "tool_use", "id": "c2", "name": "f", "input": {"x": 1}}
+
+
+def test_responses_gets_the_result_of_a_custom_tool_as_such() -> None:
+    items = request_of("openai-responses", "m", history(FREE, CALL)).body["input"]
+    kinds = [item["type"] for item in items[-2:]]
+    assert kinds == ["custom_tool_call_output", "function_call_output"]
+
+
+def test_responses_gets_its_own_message_as_an_item_and_any_other_as_plain_text() -> None:
+    own = {"type": "text", "text": "Hi.", "id": "msg_1", "phase": "commentary"}
+    items = request_of("openai-responses", "m", history(own, {"type": "text", "text": "Ho."})).body
+    assert items["input"][1]["content"] == [
+        {"type": "output_text", "text": "Hi.", "annotations": []}
+    ]
+    assert (items["input"][1]["id"], items["input"][1]["phase"]) == ("msg_1", "commentary")
+    assert items["input"][2] == {"type": "message", "role": "assistant", "content": "Ho."}
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], "one\ntwo"),
+        ([], ""),
+        ([{"type": "image", "source": 1}], '[{"type": "image", "source": 1}]'),
+    ],
+    ids=["texts", "nothing", "more than text"],
+)
+def test_a_result_in_blocks_goes_as_its_text(result: Any, text: str) -> None:
+    said = history(CALL, result=result)
+    assert request_of("openai-chat", "m", said).body["messages"][2]["content"] == text
+    assert request_of("openai-responses", "m", said).body["input"][2]["output"] == text
+    answer = request_of("gemini", "m", said).body["contents"][2]["parts"][0]["functionResponse"]
+    assert answer["response"] == {"output": text}
+    assert request_of("claude", "m", said).body["messages"][2]["content"][0]["content"] == result
+
+
+def test_gemini_gets_its_own_parts_whole_and_nothing_that_came_beside_them() -> None:
+    said = (
+        {"type": "text", "text": "a", "partMetadata": {"k": 1}, "groundingMetadata": {}},
+        {"type": "hologram", "hologram": {"size": 3}, "safetyRatings": [], "signature": SIGNED},
+    )
+    parts = request_of("gemini", "m", history(*said)).body["contents"][1]["parts"]
+    assert parts == [
+        {"text": "a", "partMetadata": {"k": 1}},
+        {"hologram": {"size": 3}, "thoughtSignature": SIGNED},
+    ]
+
+
+@pytest.mark.parametrize("wire", [wire for wire in REQUESTS if wire != "claude"])
+def test_no_other_vendor_is_sent_a_block_of_claude_alone(wire: str) -> None:
+    search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"q": "x"}}
+    hidden = {"type": "redacted_thinking", "data": "opaque"}
+    text = {"type": "text", "text": "Found."}
+    body = json.dumps(request_of(wire, "m", history(search, hidden, text)).body)
+    assert "Found." in body
+    assert "web_search" not in body and "opaque" not in body
+    nothing = request_of(wire, "m", history(hidden)).body
+    said = nothing.get("messages") or nothing.get("input") or nothing.get("contents")
+    assert len(said) == 2
+
+
+TYPES = {
+    "openai-chat": (
+        "openai.types.chat.completion_create_params",
+        "CompletionCreateParamsStreaming",
+    ),
+    "openai-responses": (
+        "openai.types.responses.response_create_params",
+        "ResponseCreateParamsStreaming",
+    ),
+    "claude": ("anthropic.types.message_create_params", "MessageCreateParamsStreaming"),
+}
+SAID = [
+    {"type": "text", "text": "a"},
+    {"type": "text", "text": "b", "id": "msg_1"},
+    CALL,
+    FREE,
+    {**CALL, "id": "c3", "input": {}},
+]
+
+
+@pytest.mark.parametrize("wire", TYPES)
+def test_a_body_is_what_the_vendors_own_types_allow(wire: str) -> None:
+    """Of Claude without the two things that only the other vendors' answers hold."""
+    pydantic, (module, name) = pytest.importorskip("pydantic"), TYPES[wire]
+    of = getattr(pytest.importorskip(module), name)
+    said = [block for block in SAID if wire != "claude" or block is not FREE]
+    offered = {"f": {"type": "object"}}
+    body = request_of(wire, "m", history(*said), tools=offered).body
+    pydantic.TypeAdapter(of).validate_python(json.loads(json.dumps(body)))
+
+
+def test_the_contents_for_gemini_are_what_its_own_type_allows() -> None:
+    types = pytest.importorskip("google.genai.types")
+    for said in request_of("gemini", "m", history(*SAID)).body["contents"]:
+        types.Content.model_validate(said)
+
+
 @pytest.mark.parametrize("wire", REQUESTS)
 def test_tools_are_offered_in_the_vendors_words(wire: str) -> None:
     schema = {"type": "object", "properties": {"item": {"type": "string"}}}

@@ -82,6 +82,10 @@ def test_a_cut_is_not_seen_where_only_the_end_of_the_connection_ends_the_body() 
 REFUSED: dict[str, tuple[Any, str]] = {
     "overloaded": (529, "HTTP 529, overloaded_error: "),
     "in the API's shape": (http_error(400, "no such thing"), "invalid_request_error: no such"),
+    "in Google's shape": (
+        Answer(Recording.from_bytes(b'{"error": {"code": 429, "status": "BUSY"}}'), status=429),
+        "HTTP 429, BUSY: ",
+    ),
     "a stream all the same": (Answer(HELLO, status=500), r"HTTP 500$"),
     "a redirection": (Answer(HELLO, status=302), r"HTTP 302$"),
     "a web page": (Answer(Recording.from_bytes(b"<html>"), status=502), r"HTTP 502$"),

@@ -10,6 +10,7 @@ Read next: `server.py`, which listens, sends these bytes, and keeps a log.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -33,6 +34,7 @@ __all__ = [
     "head",
     "history_refused",
     "http_error",
+    "names_us",
     "plan",
     "shaped",
     "shown",
@@ -47,6 +49,9 @@ FRAMINGS = ("chunked", "close", "length")
 #: The names that a request may call us by. A web page whose own name has been pointed at 127.0.0.1
 #: ("DNS rebinding") still sends that name.
 NAMES = ("127.0.0.1", "[::1]", "localhost")
+
+#: A Host that is one of these; with any port, since a tunnel may have another one than ours.
+_HOST = re.compile(rf"(?:{'|'.join(map(re.escape, NAMES))})(?::\d{{1,5}})?", re.IGNORECASE)
 
 #: Largest body, in bytes, whose history is checked, and longest objection that is quoted.
 MAX_HISTORY, MAX_OBJECTION = 4 * 1024 * 1024, 300
@@ -195,6 +200,11 @@ def history_refused(body: bytes) -> Answer | None:
     return http_error(400, str(found[0])[:MAX_OBJECTION]) if found else None
 
 
+def names_us(host: str) -> bool:
+    """Whether the value of a Host header is a name of this machine."""
+    return _HOST.fullmatch(host) is not None
+
+
 def would_be_answered(asked: Asked) -> bool:
     """Whether a request is refused for nothing that can be seen without its history.
 
@@ -207,8 +217,7 @@ def would_be_answered(asked: Asked) -> bool:
 def decide(asked: Asked, choose: Chooser) -> Answer:
     """Refuse a request, or find its answer."""
     host = dict(asked.headers).get("host", "")
-    name = host if host.endswith("]") else host.rpartition(":")[0] or host
-    if name.lower() not in NAMES:
+    if not names_us(host):
         return http_error(403, f"this server answers only to {', '.join(NAMES)}, not to {host!r}")
     if (asked.method, asked.path) == ("GET", "/"):
         return _about()

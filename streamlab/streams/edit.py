@@ -11,6 +11,7 @@ Read next: `faults.py`.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
@@ -33,6 +34,7 @@ __all__ = [
     "move",
     "skip",
     "splice",
+    "splice_all",
     "stop_at",
     "whole",
     "with_chunks",
@@ -98,6 +100,27 @@ def splice(recording: Recording, start: int, end: int, new: bytes = b"") -> Reco
             out.append(Chunk(t, rest))
     if new:
         out.append(Chunk(out[-1].t if out else recording.end_t, new))
+    return with_chunks(recording, out)
+
+
+def splice_all(recording: Recording, changes: Sequence[tuple[int, int, bytes]]) -> Recording:
+    """The same for many ranges, in ascending order and none empty, in one pass over the reads."""
+    out: list[Chunk] = []
+    waiting, at, done = deque(changes), 0, 0
+    for t, data in recording.chunks:
+        offset, at = at, at + len(data)
+        first, rest = b"", list[bytes]()  # what replaces a read from its first byte on is a read
+        while waiting and waiting[0][0] < at:
+            start, end, new = waiting.popleft()
+            rest.append(data[max(0, done - offset) : start - offset])
+            if start == offset:
+                first = new
+            else:
+                rest.append(new)
+            done = end
+        rest.append(data[max(0, done - offset) :])
+        pieces = [piece for piece in (first, b"".join(rest)) if piece]
+        out += [Chunk(t, piece) for piece in (pieces if data else [b""])]
     return with_chunks(recording, out)
 
 

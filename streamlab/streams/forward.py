@@ -22,12 +22,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import socket
-import threading
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from types import TracebackType
 
 import msgspec
 
@@ -38,19 +34,16 @@ from streamlab.consumer.screen import CaughtUp
 from streamlab.consumer.toolloop import Ask, Tool, run_turn
 from streamlab.consumer.toolrecord import Ended, failure
 from streamlab.consumer.turn_events import TOLD, BusEvent, TurnEnded, TurnState
-from streamlab.errors import UsageError
 from streamlab.streams.answer import framed
 from streamlab.streams.connection import Line, hear
 from streamlab.streams.forward_frames import FRAMING, HEADERS, HEARTBEAT, Frames, Header
 from streamlab.streams.forward_page import Reply, asked_for, head, refused
+from streamlab.streams.loopback import LoopbackServer
 
 __all__ = ["Forwarded", "Forwarder"]
 
-#: The only addresses to bind to.
-HOSTS = ("127.0.0.1", "::1")
-
-#: Bounds: connections at a time, turns among them, and turns that the log remembers.
-MAX_CONNECTIONS, MAX_TURNS, MAX_LOG = 64, 8, 1000
+#: Bounds: connections at a time, and turns among them.
+MAX_CONNECTIONS, MAX_TURNS = 64, 8
 
 #: Seconds of silence before a heartbeat, and seconds after which a browser that takes nothing of
 #: what is sent to it counts as gone.
@@ -72,13 +65,15 @@ class Forwarded(msgspec.Struct, frozen=True):
         return f"turn {self.number}: {self.state}, {self.ended} after event {self.events}"
 
 
-class Forwarder:
+class Forwarder(LoopbackServer[Forwarded]):
     """A server in a thread of its own, for as long as its `with` block.
 
     `ask`, `tools` and `policy` are `run_turn`'s; each turn is a conversation of its own.
     `suggestion` is the question that the page begins with. `headers` are there to be left out, to
     see what a proxy makes of it; `sleep` is there for a clock that a test turns by hand.
     """
+
+    called = "streamlab forwarder"
 
     def __init__(
         self,
@@ -94,111 +89,16 @@ class Forwarder:
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
-        if host not in HOSTS:
-            raise UsageError(f"host {host!r} is none of {', '.join(HOSTS)}: loopback only")
+        super().__init__(host, port)
         self._ask, self._tools, self._policy = ask, dict(tools or {}), policy
         self._suggestion, self._headers, self._show = suggestion, headers, show
         self._heartbeat, self._sleep = heartbeat, sleep
-        self._host, self._port = host, port
-        self._address: tuple[str, int] | None = None
-        self._thread: threading.Thread | None = None
-        self._numbers = itertools.count(1)
-        self._log: deque[Forwarded] = deque(maxlen=MAX_LOG)
-        self._over = 0
-        self._news = threading.Condition()  # guards the two above
-
-    def __repr__(self) -> str:
-        return f"<Forwarder {self.url if self._address else 'not started'}>"
-
-    @property
-    def url(self) -> str:
-        """The address of the page."""
-        if self._address is None:
-            raise UsageError("the server has no address before it is started: `with server: …`")
-        host, port = self._address
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-    @property
-    def log(self) -> tuple[Forwarded, ...]:
-        """What came of the turns so far, the last 1,000 of them, in the order they ended."""
-        return self.wait(0)
-
-    def wait(self, count: int, timeout: float = 5.0) -> tuple[Forwarded, ...]:
-        """Wait until `count` turns are over, at most `timeout` seconds; return the log."""
-        with self._news:
-            self._news.wait_for(lambda: self._over >= count, timeout)
-            return tuple(self._log)
-
-    # --- its thread
-
-    def start(self) -> Forwarder:
-        """Listen, in a thread of its own."""
-        if self._thread is not None:
-            raise UsageError(f"the server is running already, at {self.url}")
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        try:
-            listener = socket.create_server((self._host, self._port), family=family)
-        except (OSError, OverflowError) as why:
-            where = f"{self._host}, port {self._port}"
-            raise UsageError(f"cannot listen on {where}: {failure(why)}") from None
-        self._address = listener.getsockname()[:2]
-        self._stop = asyncio.Event()
-        self._talks: set[asyncio.Task[None]] = set()
-        self._turns = 0
-        runner = asyncio.Runner(loop_factory=asyncio.SelectorEventLoop)  # it watches the browser
-        self._loop = runner.get_loop()
-        self._thread = threading.Thread(
-            target=self._run, args=(runner, listener), name="streamlab forwarder", daemon=True
-        )
-        self._thread.start()
-        return self
-
-    def stop(self) -> None:
-        """Cancel every turn, hang up, and wait until the thread is gone."""
-        if self._thread is not None:
-            with contextlib.suppress(RuntimeError):  # the loop is dead: there is nobody to tell
-                self._loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join()
-            self._thread = self._address = None
-
-    def __enter__(self) -> Forwarder:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, why: BaseException | None, at: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def _run(self, runner: asyncio.Runner, listener: socket.socket) -> None:
-        with listener, runner:
-            runner.run(self._listen(listener))
-
-    async def _listen(self, listener: socket.socket) -> None:
-        """Give every connection a task of its own, until told to stop."""
-        listener.setblocking(False)
-
-        def arrive() -> None:
-            with contextlib.suppress(OSError):  # it may have gone again
-                connection, _ = listener.accept()
-                talk = asyncio.create_task(self._talk(connection))
-                self._talks.add(talk)
-                talk.add_done_callback(self._talks.discard)
-                talk.add_done_callback(lambda _: connection.close())
-
-        self._loop.add_reader(listener, arrive)
-        await self._stop.wait()
-        self._loop.remove_reader(listener)
-        listener.close()
-        talks = [*self._talks]
-        for talk in talks:
-            talk.cancel()
-        await asyncio.gather(*talks, return_exceptions=True)
+        self._turns = 0  # under way
 
     # --- one connection
 
     async def _talk(self, connection: socket.socket) -> None:
         """Hear one request and answer it."""
-        connection.setblocking(False)
         with contextlib.suppress(OSError):  # a browser may leave at any time
             # A small frame must not wait for the acknowledgement of the one before (Nagle).
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -282,12 +182,9 @@ class Forwarder:
                 following.cancel()
             yield event
 
-    def _keep(self, forwarded: Forwarded) -> None:
-        with self._news:
-            self._log.append(forwarded)
-            self._over += 1
-            self._news.notify_all()
-        self._show(forwarded)
+    def _keep(self, entry: Forwarded) -> None:
+        super()._keep(entry)
+        self._show(entry)
 
 
 class _Browser:

@@ -23,7 +23,7 @@ import msgspec
 
 from streamlab.consumer.conversation import Conversation
 from streamlab.errors import UsageError
-from streamlab.streams.answer import NAMES
+from streamlab.streams.answer import NAMES, names_us
 from streamlab.streams.connection import Heard
 
 __all__ = ["PAGE_HEADERS", "POLICY", "Question", "Reply", "asked_for", "head", "refused"]
@@ -95,9 +95,7 @@ def asked_for(heard: Heard, suggestion: str = "") -> Reply | Conversation:
         status = heard.refusal.status if heard.refusal else 400
         return refused(status, "no request that this server can read, or it is too large or late")
     headers = {name.decode("ascii"): value.decode("latin-1") for name, value in heard.head.headers}
-    host = headers.get("host", "")
-    name = host if host.endswith("]") else host.rpartition(":")[0] or host
-    if name.lower() not in NAMES:
+    if not names_us(headers.get("host", "")):
         return refused(403, f"this server answers only to {', '.join(NAMES)}")
     method = heard.head.method.decode("ascii")
     path = heard.head.target.decode("ascii").partition("?")[0]

@@ -16,7 +16,15 @@ from random import Random
 import msgspec
 
 from streamlab.errors import UsageError
-from streamlab.streams.edit import disconnect, frames, in_order, insert, splice, whole
+from streamlab.streams.edit import (
+    disconnect,
+    frames,
+    in_order,
+    insert,
+    splice,
+    splice_all,
+    whole,
+)
 from streamlab.streams.recording import Chunk, Recording
 from streamlab.streams.voice import DONE, Early, Payload, Voice, first, payload_of
 from streamlab.streams.voices import payloads, speaking, voice_of
@@ -260,11 +268,11 @@ def interleave(recording: Recording, seed: int = 0) -> Recording:
 
 
 def _rewritten(recording: Recording, rewrite: Callable[[Frame, bytes], bytes]) -> Recording:
-    """Each frame's bytes as `rewrite` gives them, from the last, so that places stay right."""
-    data = recording.data
-    for frame in reversed(frames(recording)):
+    """Each frame's bytes as `rewrite` gives them, in the read that brought them."""
+    data, changes = recording.data, []
+    for frame in frames(recording):
         raw = data[frame.start : frame.end]
         new = rewrite(frame, raw)
         if new != raw:
-            recording = splice(recording, frame.start, frame.end, new)
-    return recording
+            changes.append((frame.start, frame.end, new))
+    return splice_all(recording, changes)

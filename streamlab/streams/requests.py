@@ -6,8 +6,8 @@ its place: Claude's signed thinking, the encrypted reasoning of Responses, and G
 the very part that carried it, an empty one too. A result is sent under the *call's* id.
 
 Source: the vendors' API references. Chat takes no reasoning back, so none is there; an id that the
-Gemini reader made up, because the wire has none, stays here; and of the tools that OpenAI runs
-itself nothing is repeated.
+Gemini reader made up, because the wire has none, stays here; of the tools that OpenAI runs itself
+nothing is repeated; and no vendor is sent a block that only another one knows.
 
 Read next: `upstream.py`, which sends them.
 """
@@ -106,29 +106,43 @@ def _function(name: str, schema: Any) -> Body:
 
 
 def _responses(model: str, messages: list[Message], limit: int, tools: Tools) -> Request:
-    items = [item for message in messages for item in _items(message)]
+    items = [*_items(messages)]
     body: Body = {"model": model, "max_output_tokens": limit, "input": items, "stream": True}
     body |= {"store": False, "include": ["reasoning.encrypted_content"]}
     offered = [{"type": "function", "strict": False, **_function(*tool)} for tool in tools.items()]
     return Request("/v1/responses", body | ({"tools": offered} if tools else {}))
 
 
-def _items(message: Message) -> Iterator[Body]:
-    for block in blocks_of(message):
-        kept: Body = {key: block[key] for key in ("id", "phase") if key in block}
-        if block["type"] == "text" and message["role"] == "user":
-            content = {"type": "input_text", "text": block["text"]}
-            yield {"type": "message", "role": "user", "content": [content]}
-        elif block["type"] == "text":
-            said = {"type": "output_text", "text": block["text"], "annotations": []}
-            yield {"type": "message", "role": "assistant", "content": [said], **kept}
-        elif "thinking" in block:
-            yield {"type": "reasoning", **kept, **_reasoning(block)}
-        elif block["type"] == "tool_use":
-            yield _item_call(block)
-        elif block["type"] == "tool_result":
-            output = {"call_id": block["tool_use_id"], "output": _result(block)}
-            yield {"type": "function_call_output", **output}
+def _items(messages: list[Message]) -> Iterator[Body]:
+    free: set[str] = set()  # ids of calls whose input is free text: their results have a type too
+    for message in messages:
+        for block in blocks_of(message):
+            if block["type"] == "text":
+                yield _item_text(message["role"], block)
+            elif "thinking" in block:
+                yield {"type": "reasoning", **_own(block), **_reasoning(block)}
+            elif block["type"] == "tool_use":
+                free |= {block["id"]} if isinstance(block["input"], str) else set()
+                yield _item_call(block)
+            elif block["type"] == "tool_result":
+                kind = "custom_tool_call" if block["tool_use_id"] in free else "function_call"
+                output = {"call_id": block["tool_use_id"], "output": _result(block)}
+                yield {"type": f"{kind}_output", **output}
+
+
+def _own(block: Block) -> Body:
+    """What an item of the vendor's has besides its content."""
+    return {key: block[key] for key in ("id", "phase") if key in block}
+
+
+def _item_text(role: str, block: Block) -> Body:
+    message = {"type": "message", "role": role}
+    if role == "user":
+        return {**message, "content": [{"type": "input_text", "text": block["text"]}]}
+    if "id" not in block:  # the vendor did not write it, or its server gives no ids
+        return {**message, "content": block["text"], **_own(block)}
+    said = {"type": "output_text", "text": block["text"], "annotations": []}
+    return {**message, "status": "completed", "content": [said], **_own(block)}
 
 
 def _reasoning(block: Block) -> Body:
@@ -150,38 +164,48 @@ def _item_call(block: Block) -> Body:
 def _gemini(model: str, messages: list[Message], limit: int, tools: Tools) -> Request:
     calls = [block for message in messages for block in _each(blocks_of(message), "tool_use")]
     names = {block["id"]: block["name"] for block in calls}
-    contents = [
-        {"role": ROLE[message["role"]], "parts": [_part(b, names) for b in blocks_of(message)]}
-        for message in messages
-    ]
+    said = [(ROLE[m["role"]], [*_parts(blocks_of(m), names)]) for m in messages]
+    contents = [{"role": role, "parts": parts} for role, parts in said if parts]
     body: Body = {"contents": contents, "generationConfig": {"maxOutputTokens": limit}}
     offered = [{"name": n, "parametersJsonSchema": schema} for n, schema in tools.items()]
     body |= {"tools": [{"functionDeclarations": offered}]} if tools else {}
-    return Request(f"/v1/models/{model}:streamGenerateContent?alt=sse", body)
+    return Request(f"/v1beta/models/{model}:streamGenerateContent?alt=sse", body)
 
 
 ROLE = {"user": "user", "assistant": "model"}
 
+#: What may stand beside the content of a part. (Anything else came with the answer as a whole.)
+BESIDE = ("partMetadata", "mediaResolution")
+
+
+def _parts(blocks: list[Block], names: Mapping[str, str]) -> Iterator[Body]:
+    for block in blocks:
+        signed = {"thoughtSignature": block["signature"]} if block.get("signature") else {}
+        if part := _part(block, names):
+            yield {**part, **{name: block[name] for name in BESIDE if name in block}, **signed}
+
 
 def _part(block: Block, names: Mapping[str, str]) -> Body:
-    signed = {"thoughtSignature": block["signature"]} if block.get("signature") else {}
+    """A block without its signature; nothing, where it is none of this vendor's."""
     if block["type"] == "tool_use":
-        call = {"name": block["name"], "args": block["input"], **_id(block["id"])}
-        return {"functionCall": call, **signed}
+        given = block["input"]
+        args = given if isinstance(given, dict) else {"input": given}  # it knows no free text
+        return {"functionCall": {"name": block["name"], "args": args, **_id(block["id"])}}
     if block["type"] == "tool_result":
         id, outcome = block["tool_use_id"], "error" if block.get("is_error") else "output"
         answer = {"name": names.get(id, ""), "response": {outcome: _result(block)}, **_id(id)}
         return {"functionResponse": answer}
     if "thinking" in block:
-        return {"text": block["thinking"], "thought": True, **signed}
+        return {"text": block["thinking"], "thought": True}
     if block["type"] == "executableCode":
-        return {"executableCode": block["input"], **signed}
+        return {"executableCode": block["input"]}
     if block["type"] == "toolCall":
         call = {"toolType": block["name"], "args": block["input"], **_id(block["id"])}
-        return {"toolCall": call, **signed}
+        return {"toolCall": call}
     if block["type"] == "text":
-        return {"text": block["text"], **signed}
-    return {key: value for key, value in block.items() if key not in ("type", "signature")} | signed
+        return {"text": block["text"]}
+    kind = block["type"]  # where it is this vendor's: the name of the field that holds it
+    return {kind: block[kind]} if kind in block else {}
 
 
 def _id(id: str) -> Body:
@@ -196,9 +220,13 @@ def _each(blocks: list[Block], type: str) -> list[Block]:
 
 
 def _result(block: Block) -> str:
-    """What a tool gave, as text."""
+    """What a tool gave, as text: its texts joined, or the JSON of what is more than text."""
     given = block.get("content", "")
-    return given if isinstance(given, str) else json.dumps(given)
+    if isinstance(given, str):
+        return given
+    if all(part.get("type") == "text" for part in given):
+        return "\n".join(part["text"] for part in given)
+    return json.dumps(given)
 
 
 #: Wire format -> (the SDK whose key it is, the header, what comes before the key).

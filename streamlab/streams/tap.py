@@ -5,14 +5,19 @@ as it comes, and tells the tape first; so what breaks a stream is seen by both, 
 exactly as if nobody had listened. The tape writes every line at once, so that a crash loses
 nothing, and takes its ending from how the reading stopped.
 
+One thing is done for the tape alone: a client that reads `[DONE]` may hang up there, as OpenAI's
+does, and nobody would know how the stream ended. So what is left of the body is read, for a moment.
+
 Read next: `live.py`, which puts a tap on every stream of an SDK's client.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import IO, Any
 
@@ -46,6 +51,13 @@ ENDING_OF: tuple[tuple[type[BaseException], str], ...] = (
 #: Compressions that can be read back without another library; a client may offer only these.
 DECODED = ("gzip", "deflate")
 
+#: The end of what a stream has to say, where its format has such a line; and how much to keep of
+#: what came, to see it.
+DONE, MOST_TAIL = re.compile(rb"(?:^|[\r\n])data: ?\[DONE\]\s*\Z"), 64
+
+#: Seconds for the end of a body, after which a client that has hung up need not wait any longer.
+REST_SECONDS = 5.0
+
 Clock = Callable[[], float]
 
 
@@ -59,6 +71,8 @@ class Tape:
         self, file: IO[bytes] | None, clock: Clock, header: Recording, coding: str
     ) -> None:
         self.over = False
+        self.done = False  #: whether the last line so far is `[DONE]`
+        self._tail = b""
         self.problem: OSError | None = None
         self._file, self._clock, self._header = file, clock, header
         self._chunks: list[Chunk] = []
@@ -75,6 +89,8 @@ class Tape:
                 if self._file is None:
                     self._chunks.append(chunk)
                 self._write(chunk_line(chunk))
+                self._tail = (self._tail + chunk.data)[-MOST_TAIL:]
+                self.done = DONE.search(self._tail) is not None
 
     def end(self, ending: str) -> None:
         """Say how it stopped; only the first word counts."""
@@ -135,13 +151,15 @@ class Tap(httpx2.SyncByteStream, httpx2.AsyncByteStream):
 
     def __init__(self, inner: Any, tape: Tape) -> None:
         self._inner, self._tape = inner, tape
+        self._chunks: Iterator[bytes] = iter(())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)  # such as `elapsed`, where the client looks for it
 
     def __iter__(self) -> Iterator[bytes]:
+        self._chunks = iter(self._inner)
         with self._tape:
-            for chunk in self._inner:
+            for chunk in self._chunks:
                 self._tape.add(chunk)
                 yield chunk
 
@@ -157,8 +175,18 @@ class Tap(httpx2.SyncByteStream, httpx2.AsyncByteStream):
                 await chunks.aclose()
 
     def close(self) -> None:
+        if self._tape.done and not self._tape.over:
+            rest = threading.Thread(target=self._rest, name="streamlab tap", daemon=True)
+            rest.start()  # a thread, since no read here can be given a time of its own
+            rest.join(REST_SECONDS)
         self._tape.end("cancelled")  # unless it was over
         self._inner.close()
+
+    def _rest(self) -> None:
+        """Read on to the end of the body. What goes wrong there is on the tape: the client left."""
+        with suppress(Exception), self._tape:
+            for chunk in self._chunks:
+                self._tape.add(chunk)
 
     async def aclose(self) -> None:
         self._tape.end("cancelled")

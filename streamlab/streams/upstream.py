@@ -205,7 +205,7 @@ STOPPED: dict[str, type[OSError]] = {
 
 
 def _reason(body: bytes) -> str:
-    """What an HTTP error says about itself, if it says it as the API does."""
+    """What an HTTP error says about itself, if it says it as one of the APIs does."""
     try:
         value = parse(body.decode("utf-8", "replace"))
     except NotJSON:
@@ -213,7 +213,8 @@ def _reason(body: bytes) -> str:
     error = value.get("error") if isinstance(value, dict) else None
     if not isinstance(error, dict):
         return ""
-    return printable(f", {str(error.get('type'))[:80]}: {str(error.get('message'))[:400]}")
+    kind = error.get("type") or error.get("status") or error.get("code")
+    return printable(f", {str(kind)[:80]}: {str(error.get('message'))[:400]}")
 
 
 def _checked(url: str) -> SplitResult:

@@ -73,6 +73,7 @@ class ClaudeReader(Dialect):
 
     wire = "claude"
     marker = "message_stop"
+    unnamed = ("warning", "frames without an event name (the official SDK drops them)")
 
     def __init__(self, named: bool = True) -> None:
         super().__init__(named)
@@ -133,21 +134,6 @@ class ClaudeReader(Dialect):
             return (*habits, Unknown(str(name or "no type")[:200], frame.number))
         events = self._after_end(frame, name) if self.completed else read(self, payload, frame)
         return (*habits, *events)
-
-    def _name_habits(self, frame: Frame, payload: dict[str, Any]) -> tuple[Event, ...]:
-        name = payload.get("type")
-        if not self.named or frame.event == name:
-            return ()
-        if not frame.event:
-            text = "frames without an event name (the official SDK drops them)"
-            return self._habit("unnamed-event", "warning", text, frame)
-        if "type" not in payload:
-            text = f"a payload without a type under {frame.event[:80]!r}; the event's name counts"
-            return self._habit("no-type", "warning", text, frame)
-        text = (
-            f"event name {frame.event[:80]!r} over a payload of type {name!r:.80}; the type counts"
-        )
-        return self._habit("event-name", "warning", text, frame)
 
     def _after_end(self, frame: Frame, name: Any) -> tuple[Event, ...]:
         if name == "ping":

@@ -30,6 +30,8 @@ class Dialect:
 
     wire: ClassVar[str]  #: the format's name
     marker: ClassVar[str] = ""  #: the final marker's name; "" where the format has none
+    #: What it means that a frame has no event name, where the format names them all.
+    unnamed: ClassVar[tuple[Severity, str]] = ("note", "frames without an event name")
 
     def __init__(self, named: bool = True) -> None:
         self.named = named  #: whether frames can have an event name (JSON files can't hold any)
@@ -101,6 +103,21 @@ class Dialect:
         if any(map(_is_of_a_call, events)):
             return (self._fault("invalid-utf8", f"{text}, inside a tool call", frame),)
         return self._habit("invalid-utf8", "warning", text, frame)
+
+    def _name_habits(self, frame: Frame, payload: dict[str, Any]) -> tuple[Event, ...]:
+        """Where a frame's event name and its payload's type differ, the type counts."""
+        name = payload.get("type")
+        if not self.named or frame.event == name:
+            return ()
+        if not frame.event:
+            return self._habit("unnamed-event", *self.unnamed, frame)
+        if "type" not in payload:
+            text = f"a payload without a type under {frame.event[:80]!r}; the event's name counts"
+            return self._habit("no-type", "warning", text, frame)
+        text = (
+            f"event name {frame.event[:80]!r} over a payload of type {name!r:.80}; the type counts"
+        )
+        return self._habit("event-name", "warning", text, frame)
 
     def _fault(self, rule: str, message: str, frame: Frame) -> Problem:
         said = f"{message[:MAX_SAID]} (byte {frame.start})"

@@ -149,20 +149,6 @@ class ResponsesReader(Final):
             return (*habits, *self._after_end(frame, name))
         return (*habits, *read(self, payload, frame))
 
-    def _name_habits(self, frame: Frame, payload: dict[str, Any]) -> tuple[Event, ...]:
-        name = payload.get("type")
-        if not self.named or frame.event == name:
-            return ()
-        if not frame.event:
-            return self._habit("unnamed-event", "note", "frames without an event name", frame)
-        if "type" not in payload:
-            text = f"a payload without a type under {frame.event[:80]!r}; the event's name counts"
-            return self._habit("no-type", "warning", text, frame)
-        text = (
-            f"event name {frame.event[:80]!r} over a payload of type {name!r:.80}; the type counts"
-        )
-        return self._habit("event-name", "warning", text, frame)
-
     def _sequence(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         number = payload.get("sequence_number")
         if not isinstance(number, int) or isinstance(number, bool) or self._ended:

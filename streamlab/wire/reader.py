@@ -10,23 +10,42 @@ Nothing after this module knows a vendor. Read next: `consumer/turn.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
 from streamlab.errors import UsageError
 
 from .claude import ClaudeReader
-from .dialect import Dialect, word
-from .events import ENDINGS, Ambiguous, BoundExceeded, Event, KeepAlive, Problem, StreamEnded
+from .dialect import Dialect
+from .events import (
+    ENDINGS,
+    Ambiguous,
+    BoundExceeded,
+    Event,
+    KeepAlive,
+    Problem,
+    StreamEnded,
+    Unknown,
+)
 from .gemini import GeminiReader
 from .gemini_interactions import InteractionsReader
 from .jsonarray import JSONArrayDecoder
 from .jsonl import JSONLinesDecoder
 from .openai_chat import ChatReader
 from .openai_responses import ResponsesReader
-from .payload import NotJSON, error_in, parse
+from .payload import error_in
 from .sse import BOM, FIELDS, MAX_FRAME, Frame, Overrun, SSEDecoder
+from .unrecognised import (
+    Unrecognised,
+    clip,
+    is_keep_alive,
+    object_of,
+    objects_of,
+    recognised,
+    whole_in,
+    whole_said,
+)
 
 __all__ = ["BOUNDS", "DIALECTS", "WIRES", "Bounds", "Read", "Reader"]
 
@@ -112,6 +131,8 @@ class Reader:
         self._decoder: SSEDecoder | JSONLinesDecoder | JSONArrayDecoder | None = None
         self._reader: Dialect | Unrecognised | None = None
         self._only: Frame | None = None  # the first frame, as long as it is the only one
+        self._foreign: Frame | None = None  # the first of another format, while none was of this
+        self._spoken = False  # whether some frame was of this format
         self._pending: list[Frame] = []  # frames from before the wire format was known
         self._error_between = False  # an error was written between the frames
         self._sniffed = 0  # how many of them should have told it
@@ -160,7 +181,7 @@ class Reader:
                 reads += self._read_all(self._decoder.end())
             if self._reader is None:
                 reads += self._give_up()
-            reads += [(None, events) for events in self._last_words(ending)]
+            reads += [(None, events) for events in self._last_words(ending) if events]
         if self.exceeded is not None:
             ending = "cancelled"  # by us, at the bound: how it would have ended nobody saw
         self.ending = ending
@@ -210,15 +231,32 @@ class Reader:
                 reads += self._sniff(frame)
             else:
                 reads.append((frame, self._reader.read(frame)))
+        if not self._spoken:
+            self._listen_for_this_format(reads)
         if excess > 0:
             limit = self.bounds.frames
             reads.append(self._exceed(("frames", limit, limit + 1)))
         return reads
 
+    def _listen_for_this_format(self, reads: list[Read]) -> None:
+        """Notice the first frame that states something in the wire format, or that does not.
+
+        Where that one can only be another format's, a later one says nothing: formats share names.
+        """
+        for frame, events in reads:
+            kinds = {type(event) for event in events} - {KeepAlive, Problem}
+            if frame is None or (events and not kinds):
+                continue
+            if kinds == {Unknown}:
+                self._foreign = self._foreign or frame
+            elif self._foreign is None or not recognised(DIALECTS, self._foreign):
+                self._spoken, self._foreign = True, None
+                return
+
     def _sniff(self, frame: Frame) -> Iterator[Read]:
         """Hold frames until one tells the wire format, then read them all."""
-        wire = self.wire if self.wire is not None else _recognise(frame)
-        if wire is None and not self._pending and _is_keep_alive(frame):
+        wire = self.wire if self.wire is not None else recognised(DIALECTS, frame)
+        if wire is None and not self._pending and is_keep_alive(frame):
             yield frame, (KeepAlive(),)
             return
         self._pending.append(frame)
@@ -229,14 +267,14 @@ class Reader:
             for earlier in held:
                 yield earlier, self._reader.read(earlier)
             return
-        self._sniffed += not _is_keep_alive(frame)
+        self._sniffed += not is_keep_alive(frame)
         if self._sniffed == SNIFFED_FRAMES:
             yield from self._give_up()
 
     def _give_up(self) -> Iterator[Read]:
         """No wire format: let each frame say at least whether it is an error."""
         held, self._pending = self._pending, []
-        self._reader = Unrecognised()
+        self._reader = Unrecognised(DIALECTS)
         for frame in held:
             yield frame, self._reader.read(frame)
 
@@ -250,12 +288,14 @@ class Reader:
             yield from self._unframed(decoder, ended)
             if left:
                 yield (_unfinished_block(left, at),)
-                if error := error_in(_object(left), left):
+                if error := error_in(object_of(left), left):
                     yield (error,)
         elif decoder is not None and (left := decoder.left):
             yield (_cut_short(decoder.LEFT, left, at),)
-        if isinstance(decoder, JSONLinesDecoder) and not left:
-            yield from self._in_one_piece()
+        if in_one_piece := None if left else self._in_one_piece():
+            yield (in_one_piece,)
+        elif of_another := self._of_another_format():
+            yield (of_another,)
         if ending == "eof" and not left and self._reader is not None:
             yield self._reader.end()
         if isinstance(decoder, SSEDecoder):
@@ -266,17 +306,36 @@ class Reader:
         elif self._reader is not None and (missing := self._reader.unfinished()):
             yield (_incomplete(missing, self._reader.marker, at),)
 
-    def _in_one_piece(self) -> Iterator[tuple[Event, ...]]:
+    def _in_one_piece(self) -> Problem | None:
         """A file that is one JSON object: a whole answer is no stream, also where it reads as one.
 
         An object over several lines is no line of a file that has one event a line.
         """
-        frame = self._only if self.wire is not None else None
-        if frame is None or error_in(payload := _object(frame) or {}, frame):
-            return
-        wire = _whole_in(payload) or (self.wire if b"\n" in frame.data else "")
-        if wire:
-            yield (Problem("not-a-stream", "error", _whole_said(wire, frame), frame.number),)
+        lines = isinstance(self._decoder, JSONLinesDecoder)
+        frame = self._only if lines and self.wire is not None else None
+        if frame is None or error_in(payload := object_of(frame) or {}, frame):
+            return None
+        wire = whole_in(DIALECTS, payload) or (self.wire if b"\n" in frame.data else "")
+        return (
+            Problem("not-a-stream", "error", whole_said(wire, frame), frame.number)
+            if wire
+            else None
+        )
+
+    def _of_another_format(self) -> Problem | None:
+        """Something else was read than the caller said it is: JSON of any kind, or another stream.
+
+        Of an event stream it must be known what else it is: a new event may come before the others.
+        """
+        frame = self._foreign
+        if frame is None or self.completed:
+            return None
+        looks = recognised(DIALECTS, frame)
+        if isinstance(self._decoder, SSEDecoder) and not looks:
+            return None
+        hint = f"; it looks like {looks}" if looks else ""
+        said = f"nothing here is in the wire format {self.wire}: the first frame is"
+        return Problem("unknown-wire", "error", f"{said} {clip(frame.data)}{hint}", frame.number)
 
     def _unframed(self, decoder: SSEDecoder, ended: int) -> Iterator[tuple[Event, ...]]:
         """Lines that are no field of an event: an error that a gateway wrote between them?
@@ -289,7 +348,7 @@ class Reader:
         for text in (b"\n".join(lines), *lines):  # over several lines, or in one
             at = decoder.stray[0][0]
             frame = Frame(self.frames, "", text, at, at + len(text))
-            found = (error_in(each, frame) for each in _objects(frame))
+            found = (error_in(each, frame) for each in objects_of(frame))
             if error := next(filter(None, found), None):
                 self._error_between = True
                 yield (error,)
@@ -334,96 +393,6 @@ class Reader:
             yield (Problem("not-a-stream", "error", "an empty JSON array: no event at all", 0),)
         else:
             yield (Problem("empty", "warning", "the stream ended before its first event", 0),)
-
-
-class Unrecognised:
-    """A stream of frames in no format known here: only an error in it can be understood."""
-
-    completed = False
-    marker = ""
-
-    def __init__(self) -> None:
-        self._said = False
-
-    def read(self, frame: Frame) -> tuple[Event, ...]:
-        """The error that the frame states, if it is one; else, once, that it means nothing here."""
-        payload = _object(frame)
-        found = [payload] if payload is not None else [None, *_objects(frame)]
-        if errors := tuple(filter(None, (error_in(each, frame) for each in found))):
-            return errors
-        if _is_keep_alive(frame):
-            return (KeepAlive(),)
-        if self._said:
-            return ()
-        self._said = True
-        if wire := _whole_in(_object(frame) or {}):
-            return (Problem("not-a-stream", "error", _whole_said(wire, frame), frame.number),)
-        text = f"none of the wire formats known here ({', '.join(WIRES)}): the first frame"
-        return (Problem("unknown-wire", "error", f"{text} is {clip(frame.data)}", frame.number),)
-
-    def end(self) -> tuple[Event, ...]:
-        """A clean end completes nothing here."""
-        return ()
-
-    def unfinished(self) -> str:
-        """What is missing where nothing but keep-alives came; else nothing that could be named."""
-        return "" if self._said else "any event of an answer"
-
-
-def _whole_in(payload: dict[str, Any]) -> str:
-    """The wire format of which a payload is a whole answer; "" where it is none."""
-    return next((wire for wire, it in DIALECTS.items() if it.whole(payload)), "")
-
-
-def _whole_said(wire: str, frame: Frame) -> str:
-    return (
-        f"not a stream: a whole answer ({wire}), as it comes without streaming: {clip(frame.data)}"
-    )
-
-
-def clip(data: bytes, most: int = 80) -> str:
-    """The first characters of some bytes, quoted, with how long the whole is."""
-    text = data[: most * 4].decode("utf-8", "replace")
-    more = f"… ({len(data)} bytes)" if len(data) > most * 4 or len(text) > most else ""
-    return f"{text[:most]!r}{more}"
-
-
-def _object(frame: Frame) -> dict[str, Any] | None:
-    """The JSON object in a frame; {} where it holds no JSON, None where that is no object."""
-    try:
-        payload = parse(frame.data)
-    except NotJSON:
-        return {}
-    return payload if isinstance(payload, dict) else None
-
-
-def _objects(frame: Frame) -> list[dict[str, Any]]:
-    """The JSON objects in a frame: it is one, or an array of them."""
-    try:
-        payload = parse(frame.data)
-    except NotJSON:
-        return [{}]
-    items = payload if isinstance(payload, list) else [payload]
-    return [item for item in items if isinstance(item, dict)]
-
-
-def _is_keep_alive(frame: Frame) -> bool:
-    """Whether a frame proves life and nothing else, in every format known here."""
-    payload = _object(frame) or {}
-    if error_in(payload, frame):
-        return False
-    return not frame.data.strip() or bool(
-        {frame.event, word(payload.get("type"))} & {"ping", "keepalive"}
-    )
-
-
-def _recognise(frame: Frame) -> str | None:
-    payload = _object(frame)
-    if payload is None:
-        return None
-    return next(
-        (wire for wire, it in DIALECTS.items() if it.recognises(frame.event, payload)), None
-    )
 
 
 def _unfinished_block(left: Frame, at: int) -> Problem:

@@ -211,12 +211,23 @@ function allow() {
   stop.setAttribute("aria-disabled", String(flight === null));
 }
 
-/** Follow the end of the page while the reader is there; who has scrolled up is left alone. */
+let following = false; // whether a frame is due that scrolls
+
+/**
+ * Follow the end of the page while the reader is there; who has scrolled up is left alone. The page
+ * is measured once a frame: to lay out a long text anew for each event takes longer than it comes.
+ */
 function follow(draw) {
   const page = document.documentElement;
-  const there = page.scrollHeight - page.scrollTop - page.clientHeight < 80;
+  if (!following) {
+    following = true;
+    const there = page.scrollHeight - page.scrollTop - page.clientHeight < 80;
+    requestAnimationFrame(() => {
+      following = false;
+      if (there) page.scrollTop = page.scrollHeight;
+    });
+  }
   draw();
-  if (there) page.scrollTop = page.scrollHeight;
 }
 
 async function run(words) {
