@@ -115,6 +115,14 @@ def test_the_request_holds_the_messages_and_what_else_was_given() -> None:
     }
 
 
+@pytest.mark.parametrize("base", ["", "/", "/v1", "/v1/", "/proxy/v1beta"])
+def test_the_version_may_stand_in_the_address_or_not(base: str) -> None:
+    with raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") as (url, heard):
+        asked(Upstream(url + base, wire="openai-chat"))
+    prefix = "/proxy" if "proxy" in base else ""
+    assert heard().startswith(f"POST {prefix}/v1/chat/completions HTTP/1.1\r\n".encode())
+
+
 @contextmanager
 def raw_server(answer: bytes) -> Iterator[tuple[str, Callable[[], bytes]]]:
     """Answers one connection with bytes, whatever it asks, and hangs up."""

@@ -13,6 +13,7 @@ Read next: `consumer/toolloop.py`, which asks.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -44,6 +45,10 @@ MOST_PROVISIONAL = 16
 #: Seconds without a byte after which an answer counts as interrupted. Where no stream has begun
 #: they count from the request on, and for the whole body of an error: bytes may drip.
 IDLE_SECONDS = 60.0
+
+
+#: The version at the end of a vendor's address; every request's path begins with one.
+VERSION = re.compile(r"/v1(beta)?$")
 
 
 class Upstream:
@@ -121,7 +126,8 @@ class Upstream:
             **request.headers,
             **self._headers,
         }
-        target = self._to.path.rstrip("/") + request.path
+        base = VERSION.sub("", self._to.path.rstrip("/"))  # vendors' pages give it with or without
+        target = base + request.path
         try:
             head = h11.Request(method="POST", target=target, headers=list(headers.items()))
         except (h11.LocalProtocolError, UnicodeEncodeError):  # its message would quote the value
