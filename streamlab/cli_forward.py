@@ -45,7 +45,7 @@ class _Plan(NamedTuple):
 def forward(options: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C."""
     plan = _plan(options)
-    with contextlib.ExitStack() as open:
+    with contextlib.suppress(KeyboardInterrupt), contextlib.ExitStack() as open:
         server = None
         if not options.upstream:
             server = open.enter_context(FaultServer(plan.answers, **how_of(options)))

