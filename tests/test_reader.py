@@ -17,7 +17,8 @@ from streamlab.wire.events import (
     ProviderError,
     StreamEnded,
 )
-from streamlab.wire.jsonl import JSONLinesDecoder, is_json_lines
+from streamlab.wire.forms import decoder_of
+from streamlab.wire.jsonl import JSONLinesDecoder
 from streamlab.wire.reader import SNIFFED_BYTES, SNIFFED_FRAMES, STRIDE, WIRES, Bounds, Reader
 from tests.streams_for_tests import (
     CALL,
@@ -71,7 +72,7 @@ def test_the_form_is_told_by_the_first_byte_wherever_the_reads_end(data: bytes, 
     assert consumer.reader.frames == len(TEXT)
     for cuts in ([1], [2], [1, 2, 3], range(0, len(data), 1000), range(min(len(data), 3000))):
         assert saw(data, cuts) == saw(data)
-    assert is_json_lines(data[:SNIFFED_BYTES]) == (form == "lines")
+    assert (decoder_of(data[:SNIFFED_BYTES]) is JSONLinesDecoder) == (form == "lines")
 
 
 def test_white_space_without_end_is_taken_for_an_event_stream_wherever_the_reads_end() -> None:

@@ -28,8 +28,8 @@ from streamlab.streams.edit import (
     with_chunks,
 )
 from streamlab.streams.recording import Chunk, Recording
-from streamlab.wire.forms import is_array
-from streamlab.wire.jsonl import is_json_lines
+from streamlab.wire.forms import decoder_of, is_array
+from streamlab.wire.jsonl import JSONLinesDecoder
 from streamlab.wire.sse import BOM
 
 __all__ = [
@@ -101,7 +101,7 @@ def cut(
 def most_of(recording: Recording, frame: int) -> int:
     """How many bytes of a frame can come without the frame being whole."""
     data, found = recording.data, frames(recording)[frame - 1]
-    if not is_json_lines(data):
+    if decoder_of(data) is not JSONLinesDecoder:
         return found.end - 1 - found.start
     # A whole line counts even where nothing ends it.
     return len(data[found.start : found.end].rstrip()) - 1

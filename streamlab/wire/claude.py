@@ -25,12 +25,11 @@ from .claude_blocks import (
     KIND,
     OTHER,
     Block,
-    as_json,
     begin,
     decode_delta,
     initial,
 )
-from .dialect import MAX_SAID, Dialect, count, is_index, word
+from .dialect import MAX_SAID, Dialect, count, gap_in, is_index, word
 from .events import (
     Ambiguous,
     Attached,
@@ -47,7 +46,7 @@ from .events import (
     Unknown,
     UsageReported,
 )
-from .payload import key_twice, same_json
+from .payload import as_json, key_twice, same_json
 from .sse import Frame
 
 __all__ = ["ClaudeReader"]
@@ -81,7 +80,6 @@ class ClaudeReader(Dialect):
         self._open: dict[int, Block] = {}
         self._used: set[int] = set()
         self._blocks = 0  # how many have started
-        self._calls: set[str] = set()  # ids of tool calls
         self._stop_reason: str | None = None
         self._early: dict[str, Any] = {}  # what message_start says about why it stopped
         self._stopped = False  # message_stop came, rightly or not
@@ -225,14 +223,9 @@ class ClaudeReader(Dialect):
         if not isinstance(given, dict | str | None):
             what = f"a tool call's input is {type(given).__name__}, not an object"
             return (self._fault("malformed", what, frame),)
-        if given and (twice := key_twice(frame.data.decode("utf-8", "replace"))):
+        if given and (twice := key_twice(frame.data)):
             return (self._fault("malformed", f"in a tool call's start {twice}", frame),)
-        if not call_id:
-            return (Ambiguous("a tool call without an id: no result could name it", frame.number),)
-        if call_id in self._calls:
-            return (Ambiguous(f"two tool calls with the id {call_id[:80]!r}", frame.number),)
-        self._calls.add(call_id)
-        return ()
+        return self._named_once(call_id, frame)
 
     def _block_delta(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         index, delta = payload.get("index"), payload.get("delta")
@@ -341,10 +334,9 @@ class ClaudeReader(Dialect):
             text = f"message_stop came without {', '.join(missing)}"
             return (*early, self._fault("stop-too-early", text, frame))
         self.completed = True
-        if len(self._used) != 1 + max(self._used, default=-1):
-            text = f"blocks {sorted(self._used)[:20]}: a number is missing, so a block may be lost"
-            return (*early, Ambiguous(text, frame.number), MessageCompleted(frame.number))
-        return (*early, MessageCompleted(frame.number))
+        gap = gap_in(self._used, "blocks", "a block")
+        lost = (Ambiguous(gap, frame.number),) if gap else ()
+        return (*early, *lost, MessageCompleted(frame.number))
 
     def _ping(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         return (KeepAlive(),)

@@ -6,7 +6,6 @@ SDK 2.14, the beta ones too. A type that is not here is kept as "other", with al
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -29,7 +28,6 @@ __all__ = [
     "KIND",
     "OTHER",
     "Block",
-    "as_json",
     "begin",
     "decode_delta",
     "initial",
@@ -173,10 +171,3 @@ def initial(block: Block, content: dict[str, Any], at: int) -> tuple[Event, ...]
         ):
             events.append(Attached(block.segment, key, value))
     return tuple(events)
-
-
-def as_json(given: Any) -> str:
-    """An input that came whole, as the JSON text that a stream would have brought."""
-    if isinstance(given, str):
-        return given
-    return json.dumps(given, ensure_ascii=False, separators=(",", ":"))

@@ -10,13 +10,14 @@ is only odd is said once a stream. Reading always goes on: what a person sees ma
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, ClassVar, TypeGuard
 
-from .events import Event, Identified, InputDelta, KeepAlive, Problem, Severity
+from .events import Ambiguous, Event, Identified, InputDelta, KeepAlive, Problem, Severity
 from .payload import NotJSON, error_in, is_utf8, parse
 from .sse import Frame
 
-__all__ = ["MAX_SAID", "Dialect", "count", "is_index", "word"]
+__all__ = ["MAX_SAID", "Dialect", "count", "gap_in", "id_twice", "is_index", "word"]
 
 #: Characters of a stranger's words that a message repeats.
 MAX_SAID = 300
@@ -37,6 +38,7 @@ class Dialect:
         self.named = named  #: whether frames can have an event name (JSON files can't hold any)
         self.completed = False  #: whether the final marker came, after a whole sequence
         self._second = False  # a second answer began: it is not this one's
+        self._call_ids: set[str] = set()  # ids of tool calls
         self._said: set[str] = set()  # habits are reported once a stream, faults every time
 
     @classmethod
@@ -119,6 +121,15 @@ class Dialect:
         )
         return self._habit("event-name", "warning", text, frame)
 
+    def _named_once(self, call_id: str | None, frame: Frame) -> tuple[Event, ...]:
+        """What keeps a tool call from being known by its id: it has none, or another has it."""
+        if not call_id:
+            return (Ambiguous("a tool call without an id: no result could name it", frame.number),)
+        if call_id in self._call_ids:
+            return (Ambiguous(id_twice(call_id), frame.number),)
+        self._call_ids.add(call_id)
+        return ()
+
     def _fault(self, rule: str, message: str, frame: Frame) -> Problem:
         said = f"{message[:MAX_SAID]} (byte {frame.start})"
         return Problem(rule, "error", said, frame.number)
@@ -134,6 +145,18 @@ class Dialect:
 
 def _is_of_a_call(event: Event) -> bool:
     return isinstance(event, InputDelta | Identified) or getattr(event, "kind", "") == "tool_call"
+
+
+def id_twice(call_id: str) -> str:
+    """That two calls have one id, in words."""
+    return f"two tool calls with the id {call_id[:80]!r}"
+
+
+def gap_in(used: Collection[int], parts: str, one: str) -> str:
+    """That a number of the parts is missing, in words; "" where they are 0, 1, 2, …"""
+    if len(used) == 1 + max(used, default=-1):
+        return ""
+    return f"{parts} {sorted(used)[:20]}: a number is missing, so {one} may be lost"
 
 
 def is_index(value: Any) -> TypeGuard[int]:

@@ -313,7 +313,7 @@ def _key_twice(payload: dict[str, Any], data: bytes) -> str:
     escaped = b"\\u" in data  # among them, a colon may be
     if not escaped and data.count(b":") == msgspec.json.encode(payload).count(b":"):
         return ""
-    return key_twice(data.decode("utf-8", "replace"))
+    return key_twice(data)
 
 
 def _inside(payload: dict[str, Any]) -> dict[str, Any]:

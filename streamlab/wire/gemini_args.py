@@ -19,9 +19,9 @@ import re
 from itertools import pairwise
 from typing import Any
 
-from .payload import NotJSON, joined
+from .payload import NotJSON, compact, joined
 
-__all__ = ["MAX_STEPS", "MAX_VALUES", "Arguments", "as_json", "steps"]
+__all__ = ["MAX_STEPS", "MAX_VALUES", "Arguments", "steps"]
 
 #: How deep a path may lead, and how many values and containers one call may have.
 MAX_STEPS, MAX_VALUES = 64, 100_000
@@ -85,7 +85,7 @@ class Arguments:
 
     def text(self) -> str:
         """What has come so far, as JSON."""
-        return as_json(_plain(self._root))
+        return compact(_plain(self._root))
 
     def _inside(self, into: Any, step: str | int, new: Any, path: str, leaf: bool = False) -> Any:
         """The value at one step into a container: `new` where there is none yet."""
@@ -145,11 +145,6 @@ def steps(path: str) -> list[str | int]:
         limit = f" (of at most {MAX_STEPS} steps)" if len(found) == MAX_STEPS else ""
         raise NotJSON(f"{path!r:.200} is no path to a value{limit}")
     return found
-
-
-def as_json(value: Any) -> str:
-    """A value as the JSON text that a stream would have brought."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _unquoted(single: str | None, double: str, path: str) -> str:

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
-from .dialect import MAX_SAID, Dialect, count, is_index, word
+from .dialect import MAX_SAID, Dialect, count, gap_in, is_index, word
 from .events import (
     Ambiguous,
     Attached,
@@ -114,7 +114,6 @@ class InteractionsReader(Dialect):
         self._status = ""
         self._open: dict[int, Step] = {}
         self._used: set[int] = set()
-        self._calls: set[str] = set()
 
     @classmethod
     def recognises(cls, event: str, payload: dict[str, Any]) -> bool:
@@ -193,10 +192,9 @@ class InteractionsReader(Dialect):
         raw = self._status[:MAX_SAID]
         self.completed = True
         stop = StopReported(STOP_REASON.get(raw, "other"), raw, frame.number)
-        lost = len(self._used) != 1 + max(self._used, default=-1)
-        text = f"steps {sorted(self._used)[:20]}: a number is missing, so a step may be lost"
-        gap = (Ambiguous(text, frame.number),) if lost else ()
-        return (stop, *usage, *gap, MessageCompleted(frame.number))
+        gap = gap_in(self._used, "steps", "a step")
+        lost = (Ambiguous(gap, frame.number),) if gap else ()
+        return (stop, *usage, *lost, MessageCompleted(frame.number))
 
     def _step_start(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         index, step = payload.get("index"), payload.get("step", payload.get("content"))
@@ -233,14 +231,9 @@ class InteractionsReader(Dialect):
             return (Unknown(f"step type {step.type[:100]}", frame.number),)
         if step.kind != "tool_call" or server:
             return ()
-        if step.given and (twice := key_twice(frame.data.decode("utf-8", "replace"))):
+        if step.given and (twice := key_twice(frame.data)):
             return (self._fault("malformed", f"in a tool call's start {twice}", frame),)
-        if not call_id:
-            return (Ambiguous("a tool call without an id: no result could name it", frame.number),)
-        if call_id in self._calls:
-            return (Ambiguous(f"two tool calls with the id {call_id[:80]!r}", frame.number),)
-        self._calls.add(call_id)
-        return ()
+        return self._named_once(call_id, frame)
 
     def _step_delta(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         index, delta = payload.get("index"), payload.get("delta")

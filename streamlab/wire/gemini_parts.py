@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .dialect import Dialect, word
+from .dialect import Dialect, id_twice, word
 from .events import (
     Ambiguous,
     Attached,
@@ -25,9 +25,9 @@ from .events import (
     ThinkingDelta,
     Unknown,
 )
-from .gemini_args import Arguments, as_json
+from .gemini_args import Arguments
 from .gemini_tables import FINISH, FLAGS, PARTS, SERVER, Call, Candidate
-from .payload import NotJSON, is_utf8
+from .payload import NotJSON, compact, is_utf8
 from .sse import Frame
 
 __all__ = ["APPEND", "PartReader"]
@@ -123,7 +123,7 @@ class PartReader(Dialect):
             given = call.get("args") or {}
         call_id = word(call.get("id"))
         yield from self._begin(candidate, "tool_call", kind, frame, name, call_id, server=True)
-        yield from self._ended(candidate, candidate.open, as_json(given), part, kind, frame)
+        yield from self._ended(candidate, candidate.open, compact(given), part, kind, frame)
 
     def _begin(
         self,
@@ -201,7 +201,7 @@ class PartReader(Dialect):
         if given.get("willContinue") is True or given.get("partialArgs"):
             yield from self._start_call(candidate, part, frame)
             return
-        text = as_json(args or {})
+        text = compact(args or {})
         own = self._known(candidate, name, call_id or "", text, frame)
         if own is None:  # said again
             text = f"the call {(call_id or '')[:80]!r} came again; it is kept once"
@@ -225,7 +225,7 @@ class PartReader(Dialect):
             return ()
         if before == call:
             return None
-        return (Ambiguous(f"two tool calls with the id {call_id[:80]!r}", frame.number),)
+        return (Ambiguous(id_twice(call_id), frame.number),)
 
     def _begin_call(
         self, candidate: Candidate, name: str, call_id: str, frame: Frame

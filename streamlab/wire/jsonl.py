@@ -11,12 +11,7 @@ import msgspec
 from .payload import NotJSON, parse
 from .sse import BOM, MAX_FRAME, Frame, Overrun
 
-__all__ = ["JSONLinesDecoder", "is_json_lines"]
-
-
-def is_json_lines(head: bytes) -> bool:
-    """Whether a body that begins so is a JSON object; a line of an event stream never begins so."""
-    return head.removeprefix(BOM).lstrip()[:1] == b"{"
+__all__ = ["JSONLinesDecoder"]
 
 
 class JSONLinesDecoder:

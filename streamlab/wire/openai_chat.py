@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from .dialect import MAX_SAID, is_index, word
+from .dialect import MAX_SAID, gap_in, is_index, word
 from .events import (
     Event,
     InputDelta,
@@ -165,9 +165,8 @@ class ChatReader(DeltaReader):
                 text = "a tool call began after the finish reason, and no reason came again"
                 yield self._doubt(choice, text, frame)
             used = choice.at.keys() - {LEGACY}
-            if used and len(used) != 1 + max(used):
-                text = f"tool calls {sorted(used)[:20]}: a number is missing, so one may be lost"
-                yield self._doubt(choice, text, frame)
+            if gap := gap_in(used, "tool calls", "one"):
+                yield self._doubt(choice, gap, frame)
         yield MessageCompleted(frame.number)
 
     # ------------------------------------------------------------------ any payload

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from .dialect import Dialect, is_index
+from .dialect import Dialect, id_twice, is_index
 from .events import (
     Ambiguous,
     Attached,
@@ -125,7 +125,7 @@ class CallsReader(Dialect):
             yield self._doubt(choice, text, frame)
         if not (told.id or told.name or told.given):
             return
-        if isinstance(told.given, dict) and (twice := _key_twice(frame)):
+        if isinstance(told.given, dict) and (twice := key_twice(frame.data)):
             yield self._fault("malformed", f"in a tool call's input {twice}", frame)
             return
         found = self._whose(choice, told, frame)
@@ -186,8 +186,7 @@ class CallsReader(Dialect):
                 yield from self._habit("index-reused", "warning", text, frame)
             choice.at[told.index] = call
         if told.id and told.id in choice.by_id:
-            text = f"two tool calls with the id {told.id[:80]!r}"
-            yield self._doubt(choice, text, frame)
+            yield self._doubt(choice, id_twice(told.id), frame)
         elif told.id:
             choice.by_id[told.id] = call
         if choice.reason is not None:
@@ -314,10 +313,6 @@ class CallsReader(Dialect):
         if not call.doubted:  # one reason is enough to hold it
             call.doubted = True
             yield self._doubt(choice, text, frame)
-
-
-def _key_twice(frame: Frame) -> str:
-    return key_twice(frame.data.decode("utf-8", "replace"))
 
 
 def _unfinished(call: Call) -> bool:

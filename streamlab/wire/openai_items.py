@@ -19,7 +19,7 @@ import msgspec
 
 from .dialect import word
 from .events import Event, InputDelta, Kind, TextDelta, ThinkingDelta
-from .payload import joined, same_json
+from .payload import as_json, joined, same_json
 
 __all__ = [
     "DELTAS",
@@ -38,7 +38,6 @@ __all__ = [
     "Item",
     "Part",
     "Shape",
-    "as_json",
     "decode_delta",
     "details",
     "draft_of",
@@ -244,91 +243,37 @@ class Item(msgspec.Struct):
         return all(not a or not b or a == b for a, b in zip(mine, theirs, strict=True))
 
 
-class _Text(
-    msgspec.Struct,
-    tag="response.output_text.delta",
-    gc=False,
-    forbid_unknown_fields=True,
-    kw_only=True,
-):
+class _Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
     """Nine frames in ten are such a shape; decoding straight into it saves most of the time.
 
-    Whatever does not fit (another event, an unknown field, a wrong type) takes the general way. The
-    fields are in the vendor's order, in which they are found at once.
+    Whatever does not fit (another event, an unknown field, a wrong type) takes the general way.
     """
 
     sequence_number: int | None = None
     item_id: str = ""
     output_index: int
-    number: int = msgspec.field(name="content_index")
     delta: str
     logprobs: tuple[Any, ...] = ()
     obfuscation: str = ""
 
 
-class _Reasoning(
-    msgspec.Struct,
-    tag="response.reasoning_text.delta",
-    gc=False,
-    forbid_unknown_fields=True,
-    kw_only=True,
-):
-    sequence_number: int | None = None
-    item_id: str = ""
-    output_index: int
+class _Text(_Delta, tag="response.output_text.delta", kw_only=True):
     number: int = msgspec.field(name="content_index")
-    delta: str
-    logprobs: tuple[Any, ...] = ()
-    obfuscation: str = ""
 
 
-class _Summary(
-    msgspec.Struct,
-    tag="response.reasoning_summary_text.delta",
-    gc=False,
-    forbid_unknown_fields=True,
-    kw_only=True,
-):
-    sequence_number: int | None = None
-    item_id: str = ""
-    output_index: int
+class _Reasoning(_Delta, tag="response.reasoning_text.delta", kw_only=True):
+    number: int = msgspec.field(name="content_index")
+
+
+class _Summary(_Delta, tag="response.reasoning_summary_text.delta", kw_only=True):
     number: int = msgspec.field(name="summary_index")
-    delta: str
-    logprobs: tuple[Any, ...] = ()
-    obfuscation: str = ""
 
 
-class _Arguments(
-    msgspec.Struct,
-    tag="response.function_call_arguments.delta",
-    gc=False,
-    forbid_unknown_fields=True,
-    kw_only=True,
-):
-    sequence_number: int | None = None
-    item_id: str = ""
-    output_index: int
-    delta: str
-    logprobs: tuple[Any, ...] = ()
-    obfuscation: str = ""
-
+class _Arguments(_Delta, tag="response.function_call_arguments.delta"):
     number: ClassVar[int] = 0
 
 
-class _Input(
-    msgspec.Struct,
-    tag="response.custom_tool_call_input.delta",
-    gc=False,
-    forbid_unknown_fields=True,
-    kw_only=True,
-):
-    sequence_number: int | None = None
-    item_id: str = ""
-    output_index: int
-    delta: str
-    logprobs: tuple[Any, ...] = ()
-    obfuscation: str = ""
-
+class _Input(_Delta, tag="response.custom_tool_call_input.delta"):
     number: ClassVar[int] = 0
 
 
@@ -373,13 +318,6 @@ def draft_of(item: dict[str, Any]) -> tuple[str, str] | None:
         return None
     rest = as_json({name: value for name, value in operation.items() if name != "diff"})
     return f'{{"operation":{rest[:-1]}{"," if len(rest) > 2 else ""}"diff":"', '"}}'
-
-
-def as_json(given: Any) -> str:
-    """An input that came whole, as the JSON text that a stream would have brought."""
-    if isinstance(given, str):
-        return given
-    return json.dumps(given, ensure_ascii=False, separators=(",", ":"))
 
 
 def escaped(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .dialect import Dialect, word
+from .dialect import Dialect, id_twice, word
 from .events import (
     Ambiguous,
     Attached,
@@ -108,7 +108,7 @@ class Output(Dialect):
         if not call_id or item.server:
             return ()
         if call_id in self._calls:
-            return (Ambiguous(f"two tool calls with the id {call_id[:80]!r}", frame.number),)
+            return (Ambiguous(id_twice(call_id), frame.number),)
         self._calls[call_id] = item
         return ()
 
@@ -358,7 +358,7 @@ class Output(Dialect):
     def _brought(self, item: Item, part: Part, text: str, frame: Frame) -> tuple[Event, ...]:
         """Content that only its authority brings."""
         events: tuple[Event, ...] = (part.make(part.segment, text),) if text else ()
-        if item.client and (twice := key_twice(frame.data.decode("utf-8", "replace"))):
+        if item.client and (twice := key_twice(frame.data)):
             events = (*events, Ambiguous(f"in a tool call {twice}", frame.number))
         return events
 

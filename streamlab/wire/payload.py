@@ -17,6 +17,8 @@ from .sse import Frame
 
 __all__ = [
     "NotJSON",
+    "as_json",
+    "compact",
     "error_in",
     "is_utf8",
     "joined",
@@ -82,8 +84,9 @@ def parse_input(text: str) -> Any:
 
 def key_twice(data: bytes | str) -> str:
     """Which key occurs twice in one object of some JSON, in words; "" where none does."""
+    text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
     try:
-        json.loads(data, object_pairs_hook=_once)
+        json.loads(text, object_pairs_hook=_once)
     except NotJSON as why:
         return str(why)
     return ""
@@ -95,6 +98,16 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
         if key in seen:
             raise NotJSON(f"the key {key[:80]!r} occurs twice")
         seen.add(key)
+
+
+def as_json(given: Any) -> str:
+    """An input that came whole, as the JSON text that a stream would have brought."""
+    return given if isinstance(given, str) else compact(given)
+
+
+def compact(value: Any) -> str:
+    """A value as JSON text without a space."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def same_json(a: str, b: str) -> bool:
