@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from streamlab.consumer.turn import items_of
 from streamlab.consumer.turn_events import (
     BusEvent,
     RoundEnded,
@@ -64,11 +65,7 @@ class Part(msgspec.Struct, frozen=True, eq=False):
     @property
     def text(self) -> str:
         """Everything so far; of a tool the JSON text of its input."""
-        pieces, chain = [], self.content
-        while chain is not None:
-            chain, piece = chain
-            pieces.append(piece)
-        return joined(pieces[::-1])
+        return joined(items_of(self.content))
 
     def _facts(self) -> tuple[str, ...]:
         place = (self.attempt, self.segment, self.kind, self.tool)

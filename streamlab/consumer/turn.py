@@ -45,7 +45,7 @@ from streamlab.wire.events import (
 )
 from streamlab.wire.payload import NotJSON, joined, parse_input
 
-__all__ = ["EMPTY", "Segment", "Turn", "fold", "reduce"]
+__all__ = ["EMPTY", "Segment", "Turn", "fold", "items_of", "reduce"]
 
 #: A chain of fragments: (everything before, the last one); None is the empty chain.
 Chain = tuple[Any, Any] | None
@@ -60,7 +60,7 @@ MAX_USAGE = 100
 OVERRULED = ("end_turn", "stop_sequence")
 
 
-def _items(chain: Chain) -> list[Any]:
+def items_of(chain: Chain) -> list[Any]:
     """A chain from its first item to its last."""
     items: list[Any] = []
     while chain is not None:
@@ -86,19 +86,19 @@ class Segment(msgspec.Struct, frozen=True, eq=False):
     @property
     def text(self) -> str:
         """Everything appended so far; for a tool call the JSON text as it streamed."""
-        return joined(_items(self.content))
+        return joined(items_of(self.content))
 
     @property
     def signature(self) -> str:
         """Thinking's proof, byte for byte."""
-        return "".join(value for name, value in _items(self.more) if name is None)
+        return "".join(value for name, value in items_of(self.more) if name is None)
 
     @property
     def attached(self) -> dict[str, Any]:
         """What else came with the segment: a text's citations in a list, of others the latest."""
         found: dict[str, Any] = {}
         citations: list[Any] = []
-        for name, value in _items(self.more):
+        for name, value in items_of(self.more):
             if name == "citation" and self.kind == "text":
                 citations.append(value)
             elif name is not None:
@@ -109,7 +109,7 @@ class Segment(msgspec.Struct, frozen=True, eq=False):
         return found
 
     def _facts(self) -> tuple[Any, ...]:
-        return (self.start, self.status, self.text, _items(self.more), self.input, self.error)
+        return (self.start, self.status, self.text, items_of(self.more), self.input, self.error)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Segment) and self._facts() == other._facts()
@@ -159,7 +159,7 @@ class Turn(msgspec.Struct, frozen=True, eq=False):
     @property
     def segments(self) -> tuple[Segment, ...]:
         """All segments, in the order in which they started."""
-        return tuple(sorted([*_items(self.closed), *self.open], key=lambda s: s.position))
+        return tuple(sorted([*items_of(self.closed), *self.open], key=lambda s: s.position))
 
     def find(self, segment_id: str) -> Segment | None:
         """The segment with an id, looked for among the open ones, then from the last closed on."""
