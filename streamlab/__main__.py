@@ -33,6 +33,8 @@ COMMANDS = {  # name -> (what it does, an example)
         "record --model greeting --prompt Hi --out hi.stream.jsonl "
         "--base-url http://127.0.0.1:8765",
     ),
+    "convert": ("write recordings in another form", "convert capture.har --to sse --split"),
+    "scan": ("read a folder into one table", "scan recordings/ --out streams.parquet"),
     "report-card": ("break the stream under each real SDK", "report-card --client anthropic"),
     "explore": ("try every order of cancel, commit, crash", "explore --depth 12"),
     "test": ("check everything: ruff, mypy, pytest", "test --fast"),

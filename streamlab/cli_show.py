@@ -58,6 +58,8 @@ PATIENCE = 0.5
 
 def show(options: argparse.Namespace) -> int:
     """Show every file; return the worst exit status."""
+    if not options.files:
+        raise UsageError("show: no FILE is named (see show --help)")
     files = list(_expanded(options.files))
     if files.count("-") > 1:
         raise UsageError("- (standard input) can be read only once")

@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 import msgspec
 import pytest
 
-from streamlab import __version__, cli, faults, lab, synth, write
+from streamlab import __version__, cli, cli_options, faults, lab, synth, write
 from streamlab import judge as judge_function
 from streamlab.streams.recording import RecordingFile
 from streamlab.streams.server import FaultServer
@@ -111,7 +111,7 @@ def test_help_says_how_the_command_was_called(
 
 
 def test_the_formats_to_choose_from_are_those_with_a_reader() -> None:
-    assert cli.FORMATS == WIRES
+    assert cli_options.FORMATS == WIRES
 
 
 def test_exit_0_promises_no_more_than_was_checked(ask: Ask) -> None:

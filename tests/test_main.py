@@ -40,7 +40,7 @@ def test_help_names_every_command_with_an_example_and_sets_nothing_up(
 
 
 #: The command line, as far as it has to come along for a command's own help.
-CLI = ("cli.py", "analysis/__init__.py", "analysis/plain.py")
+CLI = ("cli.py", "cli_options.py", "analysis/__init__.py", "analysis/plain.py")
 
 
 @pytest.mark.parametrize("command", main.COMMANDS)
@@ -128,7 +128,7 @@ def test_an_old_python_says_that_it_is_too_old(bare: Checkout) -> None:
     assert not bare.venv.exists()
 
 
-@pytest.mark.parametrize("name", [*STARTING, "cli.py", "analysis/plain.py"])
+@pytest.mark.parametrize("name", [*STARTING, "cli.py", "cli_options.py", "analysis/plain.py"])
 def test_what_an_old_python_reads_first_parses_there(name: str) -> None:
     source = (checkout.ROOT / "streamlab" / name).read_text(encoding="utf-8")
     ast.parse(source, feature_version=(3, 8))

@@ -44,8 +44,8 @@ __all__ = ["Meter"]
 #: Gaps kept for the percentiles; beyond this every second, fourth, eighth one is kept.
 MAX_SAMPLE = 100_000
 
-#: Gaps are rounded to the microsecond: 30.473 - 30.471 must not be less than 0.473 - 0.471.
-DIGITS = 6
+#: Gaps are rounded to the nanosecond: 30.473 - 30.471 must not be less than 0.473 - 0.471.
+DIGITS = 9
 
 #: Event -> the phase whose content it is.
 PHASE_OF = {TextDelta: "text", ThinkingDelta: "thinking", InputDelta: "tool"}

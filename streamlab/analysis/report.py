@@ -18,8 +18,8 @@ from streamlab.wire.events import Problem
 
 __all__ = ["problems_of", "report", "to_line"]
 
-#: Seconds are given to the microsecond: what is finer than the clock is noise of the arithmetic.
-DIGITS = 6
+#: Seconds are given to the nanosecond: what is finer than the clock is noise of the arithmetic.
+DIGITS = 9
 
 
 def report(outcome: Outcome, file: str) -> dict[str, Any]:
