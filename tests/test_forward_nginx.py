@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
-import subprocess
-import tempfile
 import threading
-import time
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,40 +15,26 @@ from streamlab.streams.forward import Forwarder
 from streamlab.streams.forward_frames import BARE, HEADERS, Header
 from streamlab.streams.server import FaultServer
 from streamlab.streams.upstream import Upstream
+from streamlab.study.nginx import Nginx
 from tests.loopback import HELLO, frames, pausing
 from tests.test_forward import BODY, Steps, names, post, said
 from tests.test_forward import events as events_of
 
-NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
-
 pytestmark = pytest.mark.skipif(
-    NGINX is None and os.environ.get("CI") != "true", reason="there is no nginx here"
+    Nginx.program() is None and os.environ.get("CI") != "true", reason="there is no nginx here"
 )
 
 #: Buffering is nginx's default and is not mentioned; compression is on for this type too.
-CONFIG = """
-daemon off; master_process off; pid {home}/pid; error_log {home}/log;
-events {{ worker_connections 64; }}
-http {{
-  access_log off;
-  client_body_temp_path {home}/a; proxy_temp_path {home}/b; fastcgi_temp_path {home}/c;
-  uwsgi_temp_path {home}/d; scgi_temp_path {home}/e;
-  gzip on; gzip_types text/event-stream; gzip_min_length 1;
-  server {{
-    listen unix:{home}/s;
-    location / {{ proxy_pass {url}; proxy_set_header Host $http_host; {more} }}
-  }}
-}}
-"""
+COMPRESS = ("gzip on;", "gzip_types text/event-stream;", "gzip_min_length 1;")
 
 
 class Proxied:
     """A connection to the proxy; `arrived()` is what of the body is new."""
 
-    def __init__(self, home: Path, sent: bytes) -> None:
+    def __init__(self, proxy: Nginx, sent: bytes) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(10)
-        self.socket.connect(str(home / "s"))
+        self.socket.connect(proxy.socket)
         self.socket.sendall(sent)
         self.head, self._left = b"", b""
         self._decoder: Any = None
@@ -104,29 +83,6 @@ class Proxied:
         return self._decoder.decompress(data)
 
 
-@contextmanager
-def nginx(url: str, more: str = "") -> Iterator[Path]:
-    """A proxy in front of `url`, in a folder of its own; it listens on the socket `s` in there."""
-    assert NGINX, "there is no nginx here, and CI must have one"
-    home = Path(tempfile.mkdtemp(prefix="nginx-"))
-    (home / "conf").write_text(CONFIG.format(home=home, url=url, more=more))
-    process = subprocess.Popen([NGINX, "-p", home, "-c", home / "conf", "-e", home / "log"])
-    try:
-        while not listens(home / "s"):
-            assert process.poll() is None, (home / "log").read_text()
-            time.sleep(0.01)
-        yield home
-    finally:
-        process.terminate()
-        process.wait()
-        shutil.rmtree(home)
-
-
-def listens(place: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as probe:
-        return probe.connect_ex(str(place)) == 0
-
-
 class Sent:
     """Counts the events that our server has handed to the operating system."""
 
@@ -147,13 +103,13 @@ class Sent:
             assert self._news.wait_for(lambda: self.events >= events, 10)
 
 
-def pass_through(home: Path) -> None:
+def pass_through(proxy: Nginx) -> None:
     """Fetch a file through the proxy, which has one worker.
 
     What our server sent before that was there before this, so the worker has seen it, and what it
     would pass on at once, it has passed on.
     """
-    fetched = Proxied(home, post(b"", "Connection: close", line="GET /page.css HTTP/1.1"))
+    fetched = Proxied(proxy, post(b"", "Connection: close", line="GET /page.css HTTP/1.1"))
     assert fetched.read_head().startswith(b"HTTP/1.1 200")
     fetched.rest()
     fetched.socket.close()
@@ -165,13 +121,16 @@ def arrivals(
     """Send a turn event by event; say which events had come by each of those moments."""
     steps, sent = Steps(), Sent(monkeypatch)
     blocks = frames(HELLO)
-    with Forwarder(steps, headers=headers) as server, nginx(server.url, more) as home:
-        client = Proxied(home, post(BODY, "Accept-Encoding: gzip", "Connection: close"))
+    with (
+        Forwarder(steps, headers=headers) as server,
+        Nginx(server.url, (*COMPRESS, more)) as proxy,
+    ):
+        client = Proxied(proxy, post(BODY, "Accept-Encoding: gzip", "Connection: close"))
         groups = []
         for number, block in enumerate(blocks[:5]):  # the first says nothing, each other one event
             steps.give(block)
             sent.wait(max(1, number + 1))
-            pass_through(home)
+            pass_through(proxy)
             groups.append(names(events_of(client.arrived())))
         steps.give(b"".join(blocks[5:]))
         steps.give()
@@ -222,9 +181,9 @@ def test_who_leaves_the_proxy_closes_the_stream_behind_too() -> None:
     with (
         FaultServer(pausing(*blocks), speed=1.0) as behind,
         Forwarder(Upstream(behind.url)) as server,
-        nginx(server.url) as home,
+        Nginx(server.url, COMPRESS) as proxy,
     ):
-        client = Proxied(home, post())
+        client = Proxied(proxy, post())
         client.read_head()
         client.socket.close()
         (served,) = behind.wait(1)

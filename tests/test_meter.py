@@ -6,14 +6,16 @@ import itertools
 import json
 import random
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from streamlab import Recording, faults, judge, synth
 from streamlab.analysis import meter as module
 from streamlab.analysis.meter import Meter
-from streamlab.analysis.metrics import Metrics
+from streamlab.analysis.metrics import BUFFERED_ADVICE, Metrics
 from streamlab.streams.recording import Chunk
 from streamlab.wire import events as e
 from tests.streams_for_tests import (
@@ -115,7 +117,7 @@ def test_a_part_of_another_kind_is_content_with_all_that_it_brings() -> None:
 def test_a_part_that_stopped_is_forgotten() -> None:
     meter = Meter()
     meter.feed(1, [(None, (e.SegmentStarted("0", "other", 1), e.SegmentStopped("0", 2)))])
-    assert not meter._others
+    assert not meter._open
 
 
 def test_gaps_inside_a_phase_are_its_own_and_the_change_between_two_is_neither_ones() -> None:
@@ -363,3 +365,211 @@ def test_how_the_bytes_are_cut_changes_no_number_where_no_time_changes(cut: int)
     pieces = tuple(Chunk(1.0, data[at : at + cut]) for at in range(0, len(data), cut))
     whole = judge(Recording((Chunk(1.0, data),), "eof", "claude", 1.0)).metrics
     assert judge(Recording(pieces, "eof", "claude", 1.0)).metrics == whole
+
+
+# --- Buffered: what holds for every stream --------------------------------------------------------
+
+#: Pieces of content, each with the second at which it came, in order.
+Pieces = list[tuple[float, str]]
+
+
+def metered(pieces: Pieces) -> Metrics:
+    meter = Meter()
+    events = {
+        "text": e.TextDelta("0", "x"),
+        "thinking": e.ThinkingDelta("1", "x"),
+        "tool": e.InputDelta("2", "x"),
+    }
+    for t, phase in pieces:
+        meter.feed(t, [(None, (events[phase],))])
+    metrics = meter.metrics(complete=True)
+    assert metrics is not None
+    return metrics
+
+
+def said(times: Iterable[float], phase: str = "text") -> Pieces:
+    return [(round(t, 9), phase) for t in times]
+
+
+def regular(count: int, gap: float, first: float, a_read: int) -> list[float]:
+    """So many pieces, `a_read` of them at a time, one such read each `gap` seconds."""
+    return [first + (n // a_read) * gap for n in range(count)]
+
+
+starts = st.floats(0.0, 120.0)
+
+
+@given(st.integers(1, 400), st.floats(0.0021, 10.0), starts, st.integers(1, 3))
+def test_a_steady_stream_is_never_called_buffered(
+    count: int, gap: float, first: float, a_read: int
+) -> None:
+    metrics = metered(said(regular(count, gap, first, a_read)))
+    assert (metrics.buffered, metrics.held, metrics.advice) == (False, 0.0, "")
+
+
+@given(st.integers(4, 60), st.floats(0.01, 0.24), starts, st.data())
+def test_nor_is_one_that_comes_in_larger_pieces_without_a_wait_before_each(
+    a_read: int, gap: float, first: float, data: st.DataObject
+) -> None:
+    """A radio that sleeps, a reader that looks ten times a second; no model is this fast."""
+    assume(a_read / gap < 500)
+    count = data.draw(st.integers(2 * a_read, 20 * a_read))
+    assert not metered(said(regular(count, gap, first, a_read))).buffered
+
+
+@given(
+    st.integers(40, 200),
+    st.floats(0.01, 0.06),
+    starts,
+    st.lists(st.floats(0.0, 0.1), min_size=200, max_size=200),
+)
+def test_nor_is_one_that_the_network_delays_by_up_to_a_tenth_of_a_second(
+    count: int, gap: float, first: float, late: list[float]
+) -> None:
+    """Nothing overtakes: what is behind a late packet comes with it."""
+    written = regular(count, gap, first, 1)
+    came = itertools.accumulate((t + d for t, d in zip(written, late, strict=False)), max)
+    assert not metered(said(came)).buffered
+
+
+@given(st.integers(30, 200), st.floats(0.01, 0.1), st.floats(0.3, 3.0), st.data())
+def test_nor_is_one_that_lost_a_packet_and_then_caught_up(
+    count: int, gap: float, lost: float, data: st.DataObject
+) -> None:
+    """What was written meanwhile comes at once; that is less than half of it."""
+    backlog = int(lost / gap) + 2
+    assume(backlog * 2 < count)
+    at = data.draw(st.integers(1, count - backlog))
+    written = regular(count, gap, 0.5, 1)
+    came = [max(t, written[at] + lost) if n >= at else t for n, t in enumerate(written)]
+    assert not metered(said(came)).buffered
+
+
+@st.composite
+def written(draw: st.DrawFn) -> list[float]:
+    """When a model wrote its pieces: any pace that one has, any start."""
+    gaps = draw(st.lists(st.floats(0.003, 0.4), min_size=4, max_size=150))
+    return [*itertools.accumulate([draw(st.floats(0.25, 30.0)), *gaps])]
+
+
+@given(written(), st.lists(st.integers(4, 60), min_size=1, max_size=40), st.floats(0.0, 1.0))
+def test_what_is_collected_whole_is_always_called_buffered(
+    times: list[float], reads: list[int], slow: float
+) -> None:
+    """It comes in reads of any sizes, as fast as 1,000 a second or faster, in a tenth of the wait.
+
+    From the request to its end nothing came: all of that was the wait.
+    """
+    end, came = times[-1], list[float]()
+    for size in itertools.cycle(reads):
+        came += [end + min(slow * len(came) / 1000, end * 0.1)] * size
+        if len(came) >= len(times):
+            break
+    metrics = metered(said(came[: len(times)]))
+    assert metrics.buffered
+    assert metrics.advice == BUFFERED_ADVICE
+
+
+@given(st.integers(4, 200), st.floats(0.005, 0.3), st.floats(0.0, 20.0), st.integers(3, 30))
+def test_a_buffer_that_fills_again_and_again_is_seen(
+    fits: int, gap: float, first: float, buffers: int
+) -> None:
+    """A proxy's 4, 8 or 16 KB: so many pieces come at once each time, and then the rest."""
+    assume((fits - 1) * gap >= 0.2501)  # the first wait has one gap less
+    times = regular(fits * buffers + fits // 2, gap, first, 1)
+    came = [times[min(n // fits * fits + fits, len(times)) - 1] for n in range(len(times))]
+    metrics = metered(said(came))
+    assert metrics.buffered
+    assert metrics.held is not None and metrics.held >= buffers / (buffers + 1)
+
+
+@given(st.lists(st.tuples(st.integers(4, 80), st.floats(0.26, 6.0)), min_size=2, max_size=30))
+def test_a_compressor_whose_windows_hold_more_or_less_is_seen(
+    windows: list[tuple[int, float]],
+) -> None:
+    t, came = 0.0, list[float]()
+    for pieces, wait in windows:
+        t += wait
+        came += [t] * pieces
+    assert metered(said(came)).held == 1.0
+
+
+@given(
+    st.integers(4, 60), st.floats(0.0021, 0.2), st.floats(0.26, 20.0), st.integers(4, 200), starts
+)
+def test_tool_input_that_comes_at_once_behind_text_that_flowed_is_the_providers(
+    words: int, gap: float, wait: float, fragments: int, first: float
+) -> None:
+    text = said(regular(words, gap, first, 1))
+    tool = said([text[-1][0] + wait] * fragments, "tool")
+    metrics = metered(text + tool)
+    assert (metrics.phases["text"].buffered, metrics.phases["tool"].buffered) == (False, True)
+    assert "the provider holds" in metrics.advice and "proxy" not in metrics.advice
+    assert metrics.buffered == (fragments > words)
+
+
+@given(st.lists(st.sampled_from(["thinking", "text", "tool"]), min_size=4, max_size=80), starts)
+def test_what_is_collected_is_collected_in_every_phase(phases: list[str], first: float) -> None:
+    metrics = metered([(first + 0.25, phase) for phase in phases])
+    shares = [(phase.together, phase.held) for phase in metrics.phases.values()]
+    assert shares == [(1.0, 1.0)] * len(set(phases))
+    assert metrics.advice == BUFFERED_ADVICE
+
+
+@given(written(), st.integers(1, 8))
+def test_asking_for_the_numbers_changes_none(times: list[float], a_read: int) -> None:
+    once, twice = Meter(), Meter()
+    for n in range(len(times)):
+        read = [(None, (e.TextDelta("0", "x"),))]
+        once.feed(times[n // a_read], read)
+        twice.feed(times[n // a_read], read)
+        twice.metrics(complete=False)
+    assert once.metrics(complete=True) == twice.metrics(complete=True)
+
+
+def test_a_short_answer_over_a_radio_that_sleeps_is_not_called_buffered_after_a_long_wait() -> None:
+    """Twenty seconds of thought, then 300 pieces a second, which come ten times a second."""
+    came = regular(270, 0.1, 20.0, 30)
+    metrics = metered(said(came))
+    assert metrics.held == pytest.approx(30 / 270)
+    assert not metrics.buffered
+
+
+def test_a_model_that_writes_each_millisecond_is_not_held_because_its_first_piece_was() -> None:
+    metrics = metered(said(regular(2000, 0.001, 0.3, 1)))
+    assert metrics.held == pytest.approx(31 / 2000, abs=0.002)
+    assert not metrics.buffered
+
+
+# --- Of one kind ----------------------------------------------------------------------------------
+
+
+def test_the_end_of_a_part_is_a_kinds_settlement_and_content_after_it_asks_for_another() -> None:
+    script = [
+        (1.0, [start(), block(0, "tool_use"), fragment(0, "{}")]),
+        (1.5, [stop(0), block(1), text(1, "a")]),
+        (2.0, [text(1, "b")]),
+    ]
+    metrics = measure(script)
+    assert metrics.phases["tool"].settlement_lag_s == pytest.approx(0.5)
+    assert metrics.phases["text"].settlement_lag_s is None
+    again = measure([*script, (2.2, [stop(1), block(2), text(2, "c")]), (2.5, [stop(2)])])
+    assert again.phases["text"].settlement_lag_s == pytest.approx(0.3)
+
+
+def test_thinking_has_its_own_rate_where_the_usage_counts_it_apart() -> None:
+    usage = {"output_tokens": 9, "output_tokens_details": {"thinking_tokens": 6}}
+    thought = delta(0, "thinking_delta", thinking="a")
+    metrics = measure(
+        [
+            (1.0, [start(), block(0, "thinking"), thought]),
+            (2.0, [thought, stop(0), block(1), text(1, "c"), stop(1), end(usage=usage), STOP]),
+        ]
+    )
+    assert metrics.phases["thinking"].output_tokens_per_s == pytest.approx(3.0)
+    assert metrics.phases["text"].output_tokens_per_s is None
+
+
+def test_what_a_part_of_another_kind_begins_with_is_one_event_with_its_start() -> None:
+    redacted = block(0, "redacted_thinking", data="b3BhcXVl")
+    assert measure([(1.0, [start(), redacted, stop(0)])]).content_events == 1

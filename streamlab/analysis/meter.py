@@ -14,8 +14,10 @@ from collections.abc import Iterable
 from math import fsum
 
 from streamlab.analysis.metrics import (
+    FASTEST,
     HELD_PART,
     HELD_S,
+    PHASES,
     STALL_K,
     STALL_S,
     TOGETHER_MIN,
@@ -47,10 +49,9 @@ MAX_SAMPLE = 100_000
 #: Gaps are rounded to the nanosecond: 30.473 - 30.471 must not be less than 0.473 - 0.471.
 DIGITS = 9
 
-#: Event -> the phase whose content it is.
+#: Event -> the phase whose content it is; and the same of a part's kind.
 PHASE_OF = {TextDelta: "text", ThinkingDelta: "thinking", InputDelta: "tool"}
-
-PHASES = ("thinking", "text", "tool")
+PHASE_OF_KIND = {"text": "text", "thinking": "thinking", "tool_call": "tool"}
 
 NO_TOKENS = Tokens()
 
@@ -74,7 +75,8 @@ class Meter:
         self._idle = self._wait = 0.0
         self._completed: float | None = None
         self._tokens = NO_TOKENS  # what came after all content; earlier ones are a guess
-        self._others: set[str] = set()  # open segments of another kind: all they hold is content
+        self._begun = ""  # the part of another kind that this frame began
+        self._open: dict[str, str] = {}  # parts that have not stopped, and their phases
 
     def feed(self, t: float | None, reads: Iterable[Read]) -> None:
         """Take what one read gave; without a time it came with the read before it."""
@@ -85,6 +87,7 @@ class Meter:
         self._idle = max(self._idle, t - (self.now or 0.0))
         self.now = t
         for _, events in reads:
+            self._begun = ""
             for event in events:
                 phase = PHASE_OF.get(type(event))
                 if phase is None:
@@ -98,16 +101,19 @@ class Meter:
 
     def _other(self, t: float, event: Event) -> None:
         if isinstance(event, SegmentStarted):
-            if event.kind == "tool_call" and event.name:
-                self._content(t, "tool")
-            elif event.kind == "other":
-                self._others.add(event.segment)
-                self._content(t, "other")
+            phase = self._open[event.segment] = PHASE_OF_KIND.get(event.kind, "other")
+            if phase == "other":
+                self._begun = event.segment
+            if phase == "other" or (phase == "tool" and event.name):
+                self._content(t, phase)
         elif isinstance(event, Attached):
-            if event.segment in self._others:
+            # All that such a part holds is content; what it begins with has been counted.
+            if event.segment != self._begun and self._open.get(event.segment) == "other":
                 self._content(t, "other")
         elif isinstance(event, SegmentStopped):
-            self._others.discard(event.segment)
+            series = self._phases.get(self._open.pop(event.segment, ""))
+            if series is not None:
+                series.closed = t
         elif isinstance(event, UsageReported):
             self._tokens = event.tokens
         elif isinstance(event, MessageCompleted) and self._completed is None:
@@ -115,7 +121,7 @@ class Meter:
 
     def _content(self, t: float, phase: str) -> None:
         gap = round(t - self._all.last, DIGITS)
-        self._bursts.add(t, gap)
+        self._bursts.add(t, gap, phase)
         if gap > self._wait:
             self._wait = gap
         self._all.add(t, gap)
@@ -130,6 +136,8 @@ class Meter:
         if self.now is None:
             return None
         whole, first = self._all, self._first
+        together, held = self._bursts.counted()
+        share = _share(held.values(), whole.events)
         settled = self._completed if complete else None
         e2e = whole.last if whole.events else None
         last_wait = (self.now if settled is None else settled) - (e2e or 0.0)
@@ -145,28 +153,38 @@ class Meter:
             settlement_lag_s=None if settled is None or e2e is None else settled - e2e,
             output_tokens_per_s=tokens / e2e if tokens and e2e else None,
             stalls=whole.stalls(last_wait if settled is None else 0.0),
-            buffered=self._bursts.held * 2 > whole.events,
-            together=self._bursts.together / whole.events if whole.events else None,
+            buffered=share > 0.5,
+            together=_share(together.values(), whole.events) if whole.events else None,
+            held=share if whole.events else None,
             longest_idle_s=self._idle,
             longest_wait_s=max(self._wait, last_wait),
             content_events=whole.events,
-            phases={name: self._phase_metrics(name) for name in PHASES if name in self._phases},
+            phases={
+                name: self._phase_metrics(name, together.get(name, 0), held.get(name, 0))
+                for name in PHASES
+                if name in self._phases
+            },
         )
 
     def _first(self, phase: str) -> float | None:
         series = self._phases.get(phase)
         return series.first if series else None
 
-    def _phase_metrics(self, name: str) -> Phase:
+    def _phase_metrics(self, name: str, together: int, held: int) -> Phase:
         series = self._phases[name]
         tokens = self._tokens.thinking if name == "thinking" else None
         return Phase(
-            series.events,
-            series.first,
-            series.last,
-            series.spread(),
-            _per_token(series, tokens),
-            series.stalls(),
+            content_events=series.events,
+            ttfc_s=series.first,
+            e2e_s=series.last,
+            icl_s=series.spread(),
+            tpot_s=_per_token(series, tokens),
+            output_tokens_per_s=tokens / series.last if tokens and series.last else None,
+            settlement_lag_s=None if series.closed is None else series.closed - series.last,
+            stalls=series.stalls(),
+            buffered=held * 2 > series.events,
+            together=together / series.events,
+            held=held / series.events,
         )
 
 
@@ -176,6 +194,7 @@ class _Series:
     def __init__(self) -> None:
         self.events = self.gaps = 0
         self.first = self.last = self.longest = 0.0
+        self.closed: float | None = None  # when the part of the last event stopped
         self._sample = array("d")
         self._stride = 1
         self._long_at, self._long = array("d"), array("d")
@@ -187,7 +206,7 @@ class _Series:
         elif gap is not None:
             self._gap(gap)
         self.events += 1
-        self.last = t
+        self.last, self.closed = t, None
 
     def _gap(self, gap: float) -> None:
         self.gaps += 1
@@ -233,29 +252,70 @@ def _limit(ordered: list[float], others: int) -> float:
 
 
 def _percentile(ordered: list[float], q: float) -> float:
+    """Linear interpolation, to the last bit as numpy's: always from the nearer neighbour."""
     place = (len(ordered) - 1) * q
     low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+    part = place - low
+    below, above = ordered[low], ordered[min(low + 1, len(ordered) - 1)]
+    step = above - below
+    return below + step * part if part < 0.5 else above - step * (1 - part)
 
 
 class _Bursts:
-    """Whether content came together, and whether a wait before that had held it back."""
+    """How much content came together, and how much of that a wait had held back, by phase.
+
+    A group is what came together. A clump is what may have been held back by one wait: it begins
+    with the first event after the wait, and may be several groups, since a large answer is several
+    reads; it is over when its time is up, or when it has become too slow to be a backlog.
+    """
 
     def __init__(self) -> None:
-        self.together = self.held = 0
-        self._size = 0  # of the group that the last event belongs to
-        self._until = -1.0  # what comes before this may have been held back
+        self._together: dict[str, int] = {}
+        self._held: dict[str, int] = {}
+        self._group: dict[str, int] = {}  # how many of each phase
+        self._size = 0
+        self._group_held: dict[str, int] = {}  # how many of them the clump has had so far
+        self._since = self._until = -1.0  # the clump
+        self._came = 0  # events of the clump
 
-    def add(self, t: float, gap: float) -> None:
+    def add(self, t: float, gap: float, phase: str) -> None:
         """Take one content event and the time since the one before it, or since the request."""
-        if gap >= HELD_S:
-            self._until = t + gap * HELD_PART
-        self._size = self._size + 1 if self._size and gap <= TOGETHER_S else 1
+        group = self._group
+        if gap > TOGETHER_S:
+            if self._size > 1:
+                self._count(self._together, self._held)
+            if gap >= HELD_S:
+                self._since, self._until, self._came = t, t + gap * HELD_PART, 0
+            group.clear()
+            self._size, self._group_held = 0, {}
+        group[phase] = group.get(phase, 0) + 1
+        self._size += 1
+        if t <= self._until:
+            self._came += 1
+            if self._came >= FASTEST * (t - self._since):
+                self._group_held = group.copy()
+
+    def counted(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The events of each phase that came together, and those that were held back."""
+        together, held = dict(self._together), dict(self._held)
+        self._count(together, held)
+        return together, held
+
+    def _count(self, together: dict[str, int], held: dict[str, int]) -> None:
+        """Add the last group to the totals."""
         if self._size > 1:
-            self.together += 1 if self._size > 2 else 2
-        if t <= self._until and self._size >= TOGETHER_MIN:
-            self.held += 1 if self._size > TOGETHER_MIN else TOGETHER_MIN
+            _add(together, self._group)
+        if sum(self._group_held.values()) >= TOGETHER_MIN:
+            _add(held, self._group_held)
+
+
+def _add(total: dict[str, int], more: dict[str, int]) -> None:
+    for phase, count in more.items():
+        total[phase] = total.get(phase, 0) + count
+
+
+def _share(counted: Iterable[int], events: int) -> float:
+    return sum(counted) / events if events else 0.0
 
 
 def _per_token(series: _Series, tokens: int | None) -> float | None:
