@@ -16,7 +16,7 @@ import binascii
 import os
 import secrets
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
@@ -24,6 +24,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 import msgspec
 
 from streamlab.errors import UsageError, WireError
+from streamlab.streams.last_words import MAX_LAST_WORDS, without_last_words
 from streamlab.wire.events import ENDINGS
 from streamlab.wire.forms import frames_of
 from streamlab.wire.payload import NotJSON, parse
@@ -100,10 +101,14 @@ class RecordingFile:
     its end line (its writer was killed, or is still writing) counts as cut, and `truncated` says
     where. Raises `WireError`, naming the file and the line, where one breaks its own format in any
     other way; the chunks before that have been given by then.
+
+    Where the bytes come out of something else (a `.gz`), `short` says, once they are over, where
+    that stopped short of its own end, or "".
     """
 
-    def __init__(self, stream: IO[bytes], name: str) -> None:
+    def __init__(self, stream: IO[bytes], name: str, short: Callable[[], str] = str) -> None:
         self.name = name
+        self._short = short
         self.header = Header()
         self.ending: str = "eof"
         self.end_t: float | None = None
@@ -120,8 +125,10 @@ class RecordingFile:
     def __iter__(self) -> Iterator[Chunk]:
         try:
             yield from self._timed_chunks() if self.timed else self._raw_chunks()
+            if where := self._short():
+                self.truncated, self.ending, self.end_t = where, "cut", None
         except OSError as why:
-            raise WireError(_reason(why), self.name) from None
+            raise WireError(reason(why), self.name) from None
 
     def close(self) -> None:
         """Close the file (standard input stays open)."""
@@ -138,8 +145,13 @@ class RecordingFile:
         # The first line was read to tell the form; it is no chunk of its own.
         piece = self._first + self._stream.read(max(0, READ_SIZE - len(self._first)))
         while piece:
-            yield Chunk(None, piece)
-            piece = self._stream.read(READ_SIZE)
+            following = self._stream.read(READ_SIZE)
+            if len(following) < MAX_LAST_WORDS:  # the last piece, and curl's words may begin in it
+                piece, following = piece + following, b""
+                piece, self.ending = without_last_words(piece)
+            if piece:
+                yield Chunk(None, piece)
+            piece = following
 
     def _timed_chunks(self) -> Iterator[Chunk]:
         number, ended, last = 1, False, 0.0
@@ -173,17 +185,23 @@ def open_recording(path: str | os.PathLike[str]) -> RecordingFile:
     Raises `WireError`, naming the file, where it cannot be read.
     """
     name = os.fspath(path)
-    try:
-        if name == "-":
-            return RecordingFile(_standard_input(), "-")
-        stream = open(name, "rb")  # noqa: SIM115 (RecordingFile closes it)
-    except (OSError, ValueError) as why:
-        raise WireError(_reason(why), name) from None
+    stream = open_bytes(name)
     try:
         return RecordingFile(stream, name)
     except (OSError, WireError) as why:
-        stream.close()
-        raise why if isinstance(why, WireError) else WireError(_reason(why), name) from None
+        if name != "-":
+            stream.close()
+        raise why if isinstance(why, WireError) else WireError(reason(why), name) from None
+
+
+def open_bytes(name: str) -> IO[bytes]:
+    """Open a file, or standard input for `-`. Raises `WireError`, naming it, where that fails."""
+    if name == "-":
+        return _standard_input()
+    try:
+        return open(name, "rb")
+    except (OSError, ValueError) as why:
+        raise WireError(reason(why), name) from None
 
 
 def read(path: str | os.PathLike[str]) -> Recording:
@@ -213,7 +231,7 @@ def refuse_special(target: Path) -> None:
     try:
         special = target.exists() and not target.is_file()
     except OSError as why:
-        raise UsageError(f"{target}: {_reason(why)}") from None
+        raise UsageError(f"{target}: {reason(why)}") from None
     if special:
         raise UsageError(f"{target}: exists and is not a regular file")
 
@@ -234,7 +252,7 @@ def replace_file(target: Path, pieces: Iterable[bytes]) -> None:
             out.writelines(pieces)
         part.replace(real)
     except (OSError, ValueError) as why:
-        raise UsageError(f"{target}: {_reason(why)}") from None
+        raise UsageError(f"{target}: {reason(why)}") from None
     finally:
         if part is not None:
             with suppress(OSError):
@@ -425,6 +443,6 @@ def _standard_input() -> IO[bytes]:
     return stream
 
 
-def _reason(why: Exception) -> str:
+def reason(why: Exception) -> str:
     """The system's own words for it, without the errno and the name that it repeats."""
     return getattr(why, "strerror", None) or str(why)

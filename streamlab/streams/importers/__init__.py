@@ -1,4 +1,4 @@
-"""Recordings that other tools wrote: HAR, mitmproxy, cassettes, curl, SDK logs, compressed files.
+"""Recordings that other tools wrote: HAR, mitmproxy, cassettes, curl, logs, compressed files.
 
 `streams_in(path)` is the one way in: it gives the streams of a file of any form, one after another,
 each with what its file says about it. A plain stream is one stream and comes piece by piece; a
@@ -9,6 +9,6 @@ Read next: `exchange.py`, what a capture gives; `formats.py`, the table of the f
 
 from __future__ import annotations
 
-from streamlab.streams.importers.opening import About, Opened, streams_in
+from streamlab.streams.importers.opening import About, Opened, streams_from, streams_in
 
-__all__ = ["About", "Opened", "streams_in"]
+__all__ = ["About", "Opened", "streams_from", "streams_in"]

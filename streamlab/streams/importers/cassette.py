@@ -1,0 +1,123 @@
+"""VCR cassettes: what vcrpy (Python), VCR (Ruby) and betamax record, in YAML or in JSON.
+
+    version: 1                                    http_interactions:
+    interactions:                                 - recorded_at: ...
+    - request: {method, uri, ...}                   request: {method, uri, ...}
+      response: {status: {code}, headers,           response: {status: {code}, headers,
+                 body: {string}}                               body: {string | base64_string}}
+
+A body is a text, bytes (`!!binary`), base64 under `base64_string`, or base64 beside an `encoding`
+that says so; it may still be compressed as it came. A cassette knows no times within an answer, and
+says how no answer ended: a body that came short is only seen from its Content-Length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from streamlab.errors import WireError
+from streamlab.streams.importers.exchange import Exchange
+from streamlab.streams.importers.loose import (
+    at,
+    from_base64,
+    header_pairs,
+    items,
+    moment,
+    number,
+    text,
+)
+from streamlab.streams.importers.yaml_values import values
+from streamlab.streams.recording import Chunk
+from streamlab.wire.payload import NotJSON, parse
+
+__all__ = ["looks", "read"]
+
+_JSON = re.compile(
+    rb'\s*\{\s*(?:"(?:version|recorded_with)"\s*:\s*(?:\d+|"[^"]{0,80}")\s*,\s*){0,2}'
+    rb'"(?:http_)?interactions"\s*:\s*\['
+)
+_YAML_FIRST = re.compile(
+    rb"(?:\s|#[^\n]*\n|%YAML[^\n]*\n|---[^\n]*\n)*(?:version|recorded_with|(?:http_)?interactions):"
+)
+_YAML = re.compile(rb"^(?:http_)?interactions:[ \t]*(?:&\w+)?[ \t]*(?:\[\s*\])?[ \t]*\r?$", re.M)
+
+
+def looks(head: bytes) -> bool:
+    """Whether a file that begins so is a cassette."""
+    head = head.removeprefix(b"\xef\xbb\xbf")
+    return bool(_JSON.match(head) or (_YAML_FIRST.match(head) and _YAML.search(head)))
+
+
+def read(data: bytes, name: str) -> Iterator[Exchange]:
+    """The interactions of a cassette."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    if data.lstrip()[:1] == b"{":
+        try:
+            documents = iter([parse(data)])
+        except NotJSON as why:
+            raise WireError(f"a cassette that is not JSON: {why}", name) from None
+    else:
+        documents = values(data, name)
+    number_ = 0
+    for document in documents:
+        for key in ("interactions", "http_interactions"):
+            for interaction in items(at(document, key)):
+                number_ += 1
+                yield _exchange(interaction, f"interaction {number_}")
+
+
+def _exchange(interaction: Any, where: str) -> Exchange:
+    request, response = at(interaction, "request"), at(interaction, "response")
+    headers = at(response, "headers")
+    status = number(at(response, "status", "code")) or number(at(response, "status_code"))
+    body, note = _body(response)
+    return Exchange(
+        where,
+        text(at(request, "method")).upper(),
+        text(at(request, "uri")) or text(at(request, "url")) or text(at(response, "url")),
+        _date(at(interaction, "recorded_at")),
+        int(status) if status and 100 <= status < 1000 else None,
+        header_pairs(headers.items()) if isinstance(headers, dict) else (),
+        None if body is None else (Chunk(None, body),) if body else (),
+        note=note,
+    )
+
+
+def _date(value: Any) -> float | None:
+    """VCR of Ruby writes the date as HTTP does; it is when the answer was recorded."""
+    found = moment(value)
+    if found is None and isinstance(value, str):
+        try:
+            return parsedate_to_datetime(value).timestamp()
+        except (ValueError, TypeError, IndexError, OverflowError):
+            return None
+    return found
+
+
+def _body(response: Any) -> tuple[bytes | None, str]:
+    """The bytes of a body (None: not kept), and a note."""
+    body = at(response, "body")
+    if body is None:
+        body = at(response, "content")  # vcrpy before 6, of httpx
+    if not isinstance(body, dict):
+        return _bytes(body), ""
+    if (coded := at(body, "base64_string")) is not None:
+        found = from_base64(text(coded))
+        return found, "" if found is not None else "base64_string is not base64"
+    string = at(body, "string")
+    if text(at(body, "encoding")).lower() == "base64":
+        found = from_base64(text(string))
+        if found is not None:
+            return found, ""
+    return _bytes(string), ""
+
+
+def _bytes(value: Any) -> bytes | None:
+    if value is None:
+        return b""
+    if isinstance(value, bytes):
+        return value
+    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else None
