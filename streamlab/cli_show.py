@@ -13,24 +13,25 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from streamlab.analysis.judge import Outcome, Watch, judge
-from streamlab.analysis.plain import visible
+from streamlab.analysis.plain import counted, visible
 from streamlab.analysis.report import report, to_line
 from streamlab.analysis.timeline import Timeline
-from streamlab.cli import complain, report_bug
+from streamlab.cli import called, complain, report_bug
 from streamlab.consumer.attempt import State
 from streamlab.consumer.gates import CHAT, EFFECT, Policy
 from streamlab.errors import UsageError, WireError
+from streamlab.streams.importers import About, Opened, streams_in
 from streamlab.streams.recording import (
     Chunk,
     Recording,
     RecordingFile,
-    open_recording,
     refuse_special,
     replace_file,
 )
@@ -57,9 +58,13 @@ PATIENCE = 0.5
 
 
 def show(options: argparse.Namespace) -> int:
-    """Show every file; return the worst exit status."""
+    """Show every file, or list the rules; return the worst exit status."""
+    if options.rules:
+        from streamlab.cli_rules import list_rules
+
+        return list_rules(options.json)
     if not options.files:
-        raise UsageError("show: no FILE is named (see show --help)")
+        raise UsageError(f"show: no FILE is named (see {called()} show --help)")
     files = list(_expanded(options.files))
     if files.count("-") > 1:
         raise UsageError("- (standard input) can be read only once")
@@ -140,19 +145,24 @@ class _Showing:
 
     def _judged(self, name: str) -> tuple[Outcome, _Kept | None, str | RenderableType]:
         """What a file is worth, what a page needs of it, and the answer: JSON or a picture."""
-        timeline = None if self.options.json else Timeline()
-        with open_recording(name) as file, _Bar(name) as bar:
-            kept = _Kept(file) if self.options.html else None
+        options = self.options
+        timeline = None if options.json else Timeline()
+        streams = streams_in(name, keep=options.keep)
+        with closing(streams), _Bar(name) as bar:  # type: ignore[type-var]
+            wanted = options.stream or 1
+            (file, about), passed = _chosen(streams, wanted)
+            kept = _Kept(file) if options.html else None
             watch = _all(*(watch for watch in (bar, timeline, kept) if watch is not None))
-            outcome = judge(file, self.policy, self.options.wire, self.bounds, watch)
+            outcome = judge(file, self.policy, options.wire, self.bounds, watch)
+            count = passed + sum(1 for _ in streams)
+        outcome = msgspec.structs.replace(outcome, stream=wanted, streams=count)
         if timeline is None:
-            return outcome, kept, to_line(report(outcome, name))
+            return outcome, kept, to_line(report(outcome, name, about))
         from streamlab.analysis.picture import picture
 
-        head, console = file.header, self._console or self._open_console()
-        about = ", ".join(filter(None, (head.source if file.timed else "", head.note)))
-        options: dict[str, Any] = {"width": console.width, "ascii": not _draws(console.encoding)}
-        return outcome, kept, picture(outcome, timeline, name, about, **options)
+        console = self._console or self._open_console()
+        size: dict[str, Any] = {"width": console.width, "ascii": not _draws(console.encoding)}
+        return outcome, kept, picture(outcome, timeline, name, _told(file, about), **size)
 
     def _open_console(self) -> Console:
         from rich.console import Console
@@ -205,10 +215,33 @@ class _Showing:
         complain(f"wrote {self.options.html}")
 
 
+def _chosen(streams: Iterator[Opened], wanted: int) -> tuple[Opened, int]:
+    """The stream of this number, and how many have been taken by then."""
+    passed = 0
+    for opened in streams:
+        passed += 1
+        if passed == wanted:
+            return opened, passed
+    held = counted(passed, "stream")
+    raise UsageError(f"there is no stream {wanted:,}: the file holds {held}")
+
+
+def _told(file: Recording | RecordingFile, about: About) -> str:
+    """What a file says of its stream: its own header, or what a capture has beside it."""
+    head = file.header if isinstance(file, RecordingFile) else file
+    status = "" if about.status is None else f"HTTP {about.status}"
+    hidden = ", ".join(f"{count:,} x {kind}" for kind, count in about.masked)
+    masked = f"masked: {hidden}" if hidden else ""
+    source = head.source if file.timed and not about.form else ""
+    where = " ".join(filter(None, (about.form, about.where)))
+    told = (source, where, about.request, status, about.at, masked, head.note)
+    return ", ".join(filter(None, told))
+
+
 class _Kept:
     """What a page needs of a stream, kept while that is judged, up to a size."""
 
-    def __init__(self, file: RecordingFile) -> None:
+    def __init__(self, file: Recording | RecordingFile) -> None:
         self.exceeded = False  #: whether the stream ran over a bound
         self._file = file
         self._chunks: list[Chunk] = []
@@ -227,8 +260,9 @@ class _Kept:
         """The recording that was judged; raises `UsageError` where it is too large."""
         if self._size > MAX_PAGE_BYTES:
             raise UsageError(f"the stream is too large for a page ({MAX_PAGE_BYTES:,} bytes)")
-        file, head = self._file, self._file.header
-        note = "; ".join(filter(None, (head.note, file.truncated)))
+        file = self._file
+        head = file.header if isinstance(file, RecordingFile) else file
+        note = "; ".join(filter(None, (head.note, outcome.truncated)))
         chunks = tuple(self._chunks[:-1])  # the last call of a watch is the end, without bytes
         end, wire = outcome.ending, outcome.wire
         return Recording(chunks, end, wire, file.end_t, head.source, head.model, note)

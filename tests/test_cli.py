@@ -19,6 +19,7 @@ import pytest
 
 from streamlab import __version__, cli, cli_options, faults, lab, synth, write
 from streamlab import judge as judge_function
+from streamlab.streams.importers import About, Opened
 from streamlab.streams.recording import RecordingFile
 from streamlab.streams.server import FaultServer
 from streamlab.wire.reader import WIRES
@@ -326,7 +327,10 @@ def test_a_disk_that_fails_while_it_is_read_is_one_line(
 
     with files["call"].open("rb") as stream:
         failing = Failing(stream, str(files["call"]))
-        monkeypatch.setattr("streamlab.cli_show.open_recording", lambda path: failing)
+        opened = Opened(failing, About())
+        monkeypatch.setattr(
+            "streamlab.cli_show.streams_in", lambda path, keep: (each for each in [opened])
+        )
         said = ask("show", files["call"])
     assert (said.status, said.complaints) == (2, [f"{files['call']}: Input/output error"])
 
@@ -365,6 +369,86 @@ def test_an_endless_input_ends_at_a_bound() -> None:
         drop(process.stdin)
         assert json.loads(process.stdout.read())["state"] == "INCOMPLETE"
     assert process.returncode == 1
+
+
+# --- show: the doctor, and files of other tools ---------------------------------------------------
+
+
+def test_the_rules_are_listed_for_a_person_and_for_a_program(ask: Ask) -> None:
+    said = ask("show", "--rules")
+    assert (said.status, said.err) == (0, "")
+    rules = ask("show", "--rules", "--json").objects
+    assert len(rules) > 100
+    for rule in rules:
+        assert rule["id"] in said.out
+        assert {"id", "severity", "layer", "says", "source", "example"} == set(rule)
+    marked = next(rule for rule in rules if rule["id"] == "incomplete")
+    assert "message_start" in marked["example"]["chunks"][0]["data"]
+
+
+KEY = "sk-ant-api03-0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.fixture
+def har(tmp_path: Path) -> Path:
+    """A capture of a browser: a whole answer, then one that broke off, each with a key."""
+    broken = faults.disconnect(synth.pay_invoice(), after=11)
+    entries = [
+        {
+            "startedDateTime": "2026-11-30T12:00:00.000Z",
+            "time": 900,
+            "request": {
+                "method": "POST",
+                "url": f"https://api.example.com/v1/messages?key={KEY}",
+                "headers": [],
+            },
+            "response": {
+                "status": 200,
+                "headers": [{"name": "content-type", "value": "text/event-stream"}],
+                "content": {"mimeType": "text/event-stream", "text": recording.data.decode()},
+            },
+            "timings": {"send": 0, "wait": 300, "receive": 600},
+        }
+        for recording in (synth.change_label(), broken)
+    ]
+    path = tmp_path / "two.har"
+    log = {"version": "1.2", "creator": {"name": "a browser", "version": "1"}, "entries": entries}
+    path.write_text(json.dumps({"log": log}))
+    return path
+
+
+def test_of_a_file_of_several_streams_one_is_shown_and_the_others_are_counted(
+    ask: Ask, har: Path
+) -> None:
+    (first,) = ask("show", "--json", har).objects
+    assert first["state"] == "VALIDATED_PROPOSAL"
+    (more,) = [problem for problem in first["problems"] if problem["rule"] == "more-streams"]
+    assert "2 streams; this is number 1" in more["message"]
+    said = ask("show", "--json", "--stream", "2", har)
+    assert (said.status, said.objects[0]["doctor"]["verdict"]) == (1, "broken off")
+    assert "number 2" in said.out
+
+
+def test_a_stream_that_a_file_does_not_hold_is_bad_usage_of_that_file(
+    ask: Ask, har: Path, files: dict[str, Path]
+) -> None:
+    said = ask("show", "--stream", "3", har, files["call"])
+    assert (said.status, said.out) == (2, "")
+    assert said.complaints == [
+        f"{har}: there is no stream 3: the file holds 2 streams",
+        f"{files['call']}: there is no stream 3: the file holds 1 stream",
+    ]
+
+
+def test_a_capture_is_masked_unless_it_is_to_be_kept(ask: Ask, har: Path) -> None:
+    said = ask("show", "--json", har)
+    assert KEY not in said.out
+    assert said.objects[0]["about"]["form"] == "har"
+    assert said.objects[0]["about"]["status"] == 200
+    assert sum(said.objects[0]["about"]["masked"].values())
+    assert KEY in ask("show", "--json", "--keep", har).out
+    shown = ask("show", har).out
+    assert KEY not in shown and "api.example.com" in shown
 
 
 # --- show: the other options ----------------------------------------------------------------------

@@ -136,6 +136,15 @@ def test_a_problem_names_its_frame_and_byte() -> None:
     assert "✗ error at frame 10 (byte 1147): the provider reports overloaded_error" in shown
 
 
+def test_the_picture_ends_with_the_doctor() -> None:
+    shown = drawn(CUT, width=140).partition("\ndoctor ")[2].splitlines()
+    assert shown[0].strip() == "broken off at frame 11 (byte 1432) [clean-end]"
+    assert shown[2].strip().startswith("likely a gateway or proxy: ")
+    assert [line.split()[0] for line in shown[3:6]] == ["may", "may", "advice"]
+    whole = drawn(synth.greeting(), width=140).partition("\ndoctor ")[2].splitlines()
+    assert [line.split()[0] for line in whole if line.strip()] == ["whole", "may"]
+
+
 def test_a_timed_recording_has_an_axis_of_seconds_and_another_one_of_bytes() -> None:
     assert drawn(STALLED).splitlines()[7].startswith("seconds")
     assert "\nbytes " in drawn(KINDS["raw"])

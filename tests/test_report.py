@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from streamlab import CHAT, EFFECT, Policy, Recording, faults, judge, synth
 from streamlab.analysis.report import report, to_line
 from streamlab.consumer.attempt import SAID, State
+from streamlab.streams.importers import About
 from streamlab.streams.recording import open_recording, write
 from tests.streams_for_tests import STOP, block, delta, end, fragment, start, stop, stream, text
 
@@ -171,6 +172,25 @@ def test_metrics_are_numbers_to_the_microsecond_and_null_without_times() -> None
     assert set(metrics["stalls"]) >= {"count", "total_s", "longest_s", "at"}
     assert metrics["buffered"] is False
     assert told(Recording.from_bytes(synth.change_label().data))["metrics"] is None
+
+
+def test_the_doctors_words_are_told_with_the_first_bad_event() -> None:
+    doctor = told(faults.disconnect(synth.pay_invoice(), after=11))["doctor"]
+    assert (doctor["verdict"], doctor["layer"]) == ("broken off", "gateway")
+    assert set(doctor) >= {"says", "because", "first", "may", "may_not", "advice", "findings"}
+    first = doctor["first"]
+    assert (first["rule"], first["frame"], first["byte"]) == ("clean-end", 11, 1432)
+    assert set(first) == {"rule", "severity", "frame", "byte", "says"}
+    assert told(synth.change_label())["doctor"]["first"] is None
+
+
+def test_what_a_capture_says_of_its_stream_is_told_where_there_is_a_capture() -> None:
+    outcome = judge(synth.change_label())
+    assert "about" not in report(outcome, "x.sse", About())
+    about = About("har", "entry 3", "2026-11-30T12:00:00Z", "POST /v1", 200, (("key", 2),))
+    found = report(outcome, "x.har", about)["about"]
+    assert (found["form"], found["where"], found["status"]) == ("har", "entry 3", 200)
+    assert found["masked"] == {"key": 2}
 
 
 # --- Strict JSON ----------------------------------------------------------------------------------

@@ -1,51 +1,118 @@
 """The doctor: from what happened in a stream to where it went wrong, and what to do about it.
 
+    outcome -> findings -> verdict, and the finding that it rests on -> layer -> advice
+
+`diagnose` takes a stream that was judged; `examine` judges one first, for a notebook.
 Read next: `doctor_rules.py`, the table of the rules.
 """
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING, Any
+
 import msgspec
 
+from streamlab.analysis.doctor_findings import Finding, find
+from streamlab.analysis.doctor_layers import layer_of
+from streamlab.analysis.doctor_rules import LAYERS
+from streamlab.analysis.doctor_verdicts import RUN, VERDICTS, Case, Verdict, decide
 from streamlab.analysis.judge import Outcome
+from streamlab.consumer.attempt import State
 from streamlab.wire.events import Severity
 
-__all__ = ["LAYERS", "Diagnosis", "Finding", "diagnose"]
+if TYPE_CHECKING:
+    from streamlab.analysis.examined import Examined
+    from streamlab.streams.recording import Recording, RecordingFile
 
-#: Where a fault may lie; "" where nothing is wrong.
-LAYERS = ("model", "vendor", "gateway", "network", "client", "ours")
+__all__ = ["LAYERS", "Diagnosis", "Finding", "Severity", "diagnose", "examine"]
 
-
-class Finding(msgspec.Struct, frozen=True):
-    """One thing that is wrong, or worth knowing."""
-
-    rule: str  #: an id in the table of rules
-    severity: Severity
-    says: str  #: with what was found
-    frame: int | None = None  #: number of the frame; None where it is about the whole stream
-    byte: int | None = None  #: offset of that frame's first byte in the stream
+#: (verdict, layer) -> what is advised, where that is more than the verdict says.
+ADVICE = {
+    ("provider error", "ours"): "Mend the request: the same one will fail again.",
+    ("provider error", "gateway"): "Ask whoever runs what is in between, then try again.",
+    ("not a stream", "ours"): "Ask for a stream, or read this with what reads whole answers.",
+    ("two answers", "gateway"): "Whatever tries again on the way has to end the stream "
+    "first, or to say so.",
+    ("buffered", "vendor"): "Nothing on the way has to change; some providers let a request ask "
+    "for tool input as it is written.",
+    ("held", "ours"): "Let a person decide; what is permitted here is for the policy to say.",
+}
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
     """What a stream is worth, in words that a person can act on."""
 
-    verdict: str  #: one of a short list: "whole", "cut off", "provider error", ...
+    verdict: str  #: a word of `VERDICTS`: "whole", "broken off", "provider error", ...
     says: str  #: the verdict in a sentence, about this very stream
     layer: str  #: one of `LAYERS`, the likeliest; "" where nothing is wrong
     may: tuple[str, ...]  #: what a consumer may do with it
     may_not: tuple[str, ...]
     advice: str  #: one line; "" where nothing is wrong
-    findings: tuple[Finding, ...] = ()  #: the first bad one first, then by frame
+    findings: tuple[Finding, ...] = ()  #: the one that the verdict rests on, then by frame
+    because: str = ""  #: why it is that layer; "" where nothing is wrong
 
     @property
     def first(self) -> Finding | None:
-        """The first bad event, and its byte."""
-        return self.findings[0] if self.findings else None
+        """The first bad event, and its byte; None where there is nothing but notes."""
+        first = self.findings[0] if self.findings else None
+        bad = first is not None and (self.verdict != "whole" or first.severity != "note")
+        return first if bad else None
 
 
 def diagnose(outcome: Outcome) -> Diagnosis:
     """Say what is wrong with a stream that was judged, and whose fault it likely is."""
-    verdict = "whole" if outcome.complete else "cut off"
+    case = Case(outcome, find(outcome))
+    word, found = decide(case)
+    layer, because = layer_of(case, word, found)
+    verdict = VERDICTS[word]
     return Diagnosis(
-        verdict, outcome.attempt.why, "" if outcome.complete else "network", (), (), ""
+        verdict=word,
+        says=_says(verdict, found),
+        layer=layer,
+        may=_may(verdict, outcome),
+        may_not=_may_not(verdict, outcome),
+        advice=ADVICE.get((word, layer), verdict.advice),
+        findings=_in_order(case.findings, found),
+        because=because,
     )
+
+
+def examine(
+    recording: Recording | RecordingFile | str | os.PathLike[str], **options: Any
+) -> Examined:
+    """Judge a recording, or the first stream of a file, and say what a doctor would.
+
+    The options are those of `judge`. Raises `WireError` where a file cannot be read.
+
+    >>> from streamlab.streams.recording import Recording
+    >>> examine(Recording()).diagnosis.verdict
+    'empty'
+    """
+    from streamlab.analysis.examined import examined
+
+    return examined(recording, **options)
+
+
+def _says(verdict: Verdict, found: Finding | None) -> str:
+    return verdict.says if found is None else f"{verdict.says.removesuffix('.')}: {found.says}"
+
+
+def _may(verdict: Verdict, outcome: Outcome) -> tuple[str, ...]:
+    """A call that has passed every gate may also be run, after a commit."""
+    ready = outcome.state is State.VALIDATED_PROPOSAL
+    return (*verdict.may, "commit its proposal, and then run its tool") if ready else verdict.may
+
+
+def _may_not(verdict: Verdict, outcome: Outcome) -> tuple[str, ...]:
+    """Nobody need be told not to run a tool where there is none."""
+    called = bool(outcome.turn.calls)
+    return tuple(word for word in verdict.may_not if called or word != RUN)
+
+
+def _in_order(findings: list[Finding], found: Finding | None) -> tuple[Finding, ...]:
+    """The deciding one first; of an answer that is whole, what is worse than a note."""
+    if found is None:
+        found = next((one for one in findings if one.severity != "note"), None)
+    rest = [one for one in findings if one is not found]
+    return tuple(rest) if found is None else (found, *rest)

@@ -13,6 +13,7 @@ import msgspec
 
 from streamlab.analysis.meter import Meter
 from streamlab.analysis.metrics import Metrics
+from streamlab.analysis.signs import Noting, Signs
 from streamlab.consumer.attempt import Attempt, State
 from streamlab.consumer.consumer import Consumer
 from streamlab.consumer.gates import EFFECT, Policy, Proposal, Verdict
@@ -39,6 +40,9 @@ class Outcome(msgspec.Struct, frozen=True):
     proposals: tuple[Proposal, ...] = ()  #: what may be committed: only in VALIDATED_PROPOSAL
     metrics: Metrics | None = None  #: None where the recording has no times
     truncated: str = ""  #: where its file stops short, if it does
+    signs: Signs = Signs()  #: where its frames were, and how its bytes were dressed
+    stream: int = 1  #: which one of those in its file
+    streams: int = 1  #: how many there are
 
     @property
     def complete(self) -> bool:
@@ -66,18 +70,20 @@ def judge(
     source = recording.header if isinstance(recording, RecordingFile) else recording
     chunks = recording if isinstance(recording, RecordingFile) else recording.chunks
     consumer, meter = Consumer(wire or source.wire, policy, bounds, attempt), Meter()
+    noting, reader = Noting(), consumer.reader
     for chunk in chunks:
         reads = consumer.feed(chunk.data, chunk.t)
         meter.feed(chunk.t, reads)
+        noting.feed(chunk, reads, consumer.turn, reader.wire)
         if watch is not None:
             watch(chunk, reads)
         if consumer.finished:
             break
     consumer.end(recording.ending, recording.end_t)
     meter.end(recording.end_t, consumer.last_words)
+    noting.over(consumer.last_words, consumer.turn)
     if watch is not None:
         watch(Chunk(meter.now, b""), consumer.last_words)
-    reader = consumer.reader
     return Outcome(
         consumer.attempt,
         consumer.turn,
@@ -89,4 +95,5 @@ def judge(
         consumer.proposals,
         meter.metrics(consumer.turn.complete),
         recording.truncated if isinstance(recording, RecordingFile) else "",
+        noting.signs(),
     )

@@ -15,11 +15,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from streamlab.analysis.doctor import Diagnosis, diagnose
+from streamlab.analysis.doctor_rules import RULES
 from streamlab.analysis.judge import Outcome
 from streamlab.analysis.lanes import ASCII, COLOUR, HOW_ENDED, MAX_LANES, UNICODE, Lanes, Signs
 from streamlab.analysis.metrics import BUFFERED_ADVICE, Metrics
 from streamlab.analysis.plain import clipped, counted, seconds, size, visible
-from streamlab.analysis.report import problems_of
+from streamlab.analysis.problems import problems_of
 from streamlab.analysis.timeline import Timeline
 from streamlab.consumer.gates import GATES, Verdict
 from streamlab.consumer.turn import Segment
@@ -35,6 +37,28 @@ MAX_SHOWN = 240
 
 #: Most cells of the first column.
 MAX_LABEL = 20
+
+#: Verdicts that are no fault of the answer -> their colour; any other is red.
+OF_VERDICT = {
+    "whole": "bold green",
+    "buffered": "bold yellow",
+    "slow": "bold yellow",
+    "cut short": "bold yellow",
+    "refused": "bold yellow",
+    "paused": "bold yellow",
+    "held": "bold yellow",
+    "cancelled": "bold yellow",
+}
+
+#: Layer -> whose fault it likely is, in words.
+WHOSE = {
+    "model": "the model",
+    "vendor": "the vendor",
+    "gateway": "a gateway or proxy",
+    "network": "the network",
+    "client": "the client that read it",
+    "ours": "our own request or policy",
+}
 
 
 def picture(
@@ -60,6 +84,7 @@ def picture(
         "gates": _gates(outcome.verdicts, signs),
         "problems": [*_problems(outcome, timeline, signs)],
         "timing": [] if outcome.metrics is None else [*_timings(outcome.metrics)],
+        "doctor": [*_doctor(diagnose(outcome), signs)],
     }
     return Group(
         *_heading(outcome, timeline, file, about, signs),
@@ -190,6 +215,31 @@ def _problem(problem: Problem, timeline: Timeline, signs: Signs) -> Text:
 
 def _more(count: int) -> list[Text]:
     return [Text(f"and {count:,} more: see --json", "dim")] if count > 0 else []
+
+
+def _doctor(diagnosis: Diagnosis, signs: Signs) -> Iterator[RenderableType]:
+    """What the stream is worth, where it went wrong, and what may be done with it."""
+    first, style = diagnosis.first, OF_VERDICT.get(diagnosis.verdict, "bold red")
+    head = Text.assemble((diagnosis.verdict, style))
+    if first is not None and first.frame:
+        byte = "" if first.byte is None else f" (byte {first.byte})"
+        head.append(f" at frame {first.frame}{byte}")
+    yield head.append(f" [{first.rule}]", "dim") if first is not None else head
+    if first is not None:
+        says = clipped(diagnosis.says, MAX_SHOWN)
+        yield Text(says.replace("…", "...") if signs is ASCII else says)
+    if diagnosis.layer:
+        known = first is not None and diagnosis.because == RULES[first.rule].says
+        why = "" if known else f": {diagnosis.because}"
+        yield Text(f"likely {WHOSE[diagnosis.layer]}{why}", "dim")
+    told = {"may": diagnosis.may, "may not": diagnosis.may_not, "advice": (diagnosis.advice,)}
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, words in told.items():
+        if any(words):
+            table.add_row(Text(name, "dim"), Text("; ".join(words)))
+    yield table
 
 
 def _timings(metrics: Metrics) -> list[Text]:

@@ -11,10 +11,12 @@ from typing import Any
 
 import msgspec
 
+from streamlab.analysis.doctor import Diagnosis, Finding, diagnose
 from streamlab.analysis.judge import Outcome
 from streamlab.analysis.metrics import Metrics
+from streamlab.analysis.problems import problems_of
 from streamlab.consumer.turn import Segment
-from streamlab.wire.events import Problem
+from streamlab.streams.importers import About
 
 __all__ = ["problems_of", "report", "to_line"]
 
@@ -22,11 +24,13 @@ __all__ = ["problems_of", "report", "to_line"]
 DIGITS = 9
 
 
-def report(outcome: Outcome, file: str) -> dict[str, Any]:
-    """What a recording says, and what it is worth."""
+def report(outcome: Outcome, file: str, about: About | None = None) -> dict[str, Any]:
+    """What a recording says, and what it is worth; `about` is what a capture says beside it."""
     facts = outcome.turn.facts
+    captured = {} if about is None or not about.form else {"about": _about(about)}
     return {
         "file": file,
+        **captured,
         "wire": outcome.wire,
         "model": facts.model,
         "events": outcome.frames,
@@ -50,24 +54,44 @@ def report(outcome: Outcome, file: str) -> dict[str, Any]:
             for p in problems_of(outcome)
         ],
         "metrics": None if outcome.metrics is None else _metrics(outcome.metrics),
+        "doctor": _doctor(diagnose(outcome)),
     }
-
-
-def problems_of(outcome: Outcome) -> list[Problem]:
-    """The stream's problems, then what is wrong with its file."""
-    facts, at = outcome.turn.facts, outcome.frames
-    problems = list(facts.problems)
-    if facts.more_problems:
-        text = f"{facts.more_problems} more problems are not listed"
-        problems.append(Problem("more-problems", "note", text, at))
-    if outcome.truncated:
-        problems.append(Problem("recording-truncated", "warning", outcome.truncated, at))
-    return problems
 
 
 def to_line(value: dict[str, Any]) -> str:
     """One line of strict JSON."""
     return json.dumps(value, allow_nan=False)
+
+
+def _about(about: About) -> dict[str, Any]:
+    return {
+        "form": about.form,
+        "where": about.where,
+        "at": about.at,
+        "request": about.request,
+        "status": about.status,
+        "masked": dict(about.masked),
+    }
+
+
+def _doctor(diagnosis: Diagnosis) -> dict[str, Any]:
+    first = diagnosis.first
+    return {
+        "verdict": diagnosis.verdict,
+        "says": diagnosis.says,
+        "layer": diagnosis.layer,
+        "because": diagnosis.because,
+        "first": None if first is None else _finding(first),
+        "may": list(diagnosis.may),
+        "may_not": list(diagnosis.may_not),
+        "advice": diagnosis.advice,
+        "findings": [_finding(finding) for finding in diagnosis.findings],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(finding)
+    return found
 
 
 def _segment(segment: Segment) -> dict[str, Any]:

@@ -1,0 +1,244 @@
+"""What a stream showed beside its turn: where its frames were, and how its bytes were dressed.
+
+A turn keeps what an answer says. A diagnosis also asks where in the bytes a frame stood, whether a
+frame was the one before it once more, whether the answer began anew, and what a strict client would
+stumble over. `Noting` keeps that, in bounded memory, while a stream is judged: a look at each read,
+and one at its events only where a read changed what is known of the answer. What it finds does not
+depend on how the bytes were cut. Read next: `doctor.py`, which asks.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from streamlab.consumer.turn import EMPTY, Turn
+from streamlab.streams.recording import Chunk
+from streamlab.wire.events import (
+    Ambiguous,
+    BoundExceeded,
+    MessageCompleted,
+    MessageStarted,
+    Problem,
+    ProviderError,
+    SegmentStarted,
+    StopReported,
+    Unknown,
+    UsageReported,
+)
+from streamlab.wire.reader import Read
+from streamlab.wire.sse import Frame
+
+__all__ = ["Noting", "Signs"]
+
+#: First bytes of a stream that are kept, and places and repeated frames; a stream has few.
+MAX_HEAD, MAX_PLACES, MAX_REPEATS = 4096, 200, 20
+
+#: Largest first frame that is compared with the later ones, in bytes.
+MAX_FIRST = 64 * 1024
+
+#: Bytes of a frame that are kept, or looked at, for what they say of an error or a role.
+MAX_SAID = 2000
+
+#: Bytes of the last read that are looked at again with the next one.
+TAIL = 7
+
+#: Characters that end a line for some readers, and are data in an event stream (WHATWG, 9.2.6).
+SEPARATORS = (b"\xe2\x80\xa8", b"\xe2\x80\xa9", b"\xc2\x85")
+
+#: A line that a wire of nothing but data lines does not have: a comment, an event's name, an id.
+_strange = re.compile(rb"\n(?::|event:|id:)").search
+
+#: The wire format whose official client cannot read such a line.
+BARE = (None, "gemini")
+
+#: Events whose frame is remembered.
+PLACED = frozenset(
+    {
+        *(Problem, Ambiguous, ProviderError, StopReported, Unknown),
+        *(BoundExceeded, MessageStarted, MessageCompleted),
+    }
+)
+
+
+class Signs(msgspec.Struct, frozen=True):
+    """What a stream showed beside its turn; frames are numbers, 0 where there is none."""
+
+    head: bytes = b""  #: the first bytes
+    first_t: float | None = None  #: when they came; None without times
+    places: dict[int, int] = {}  #: frame -> offset of its first byte, of those that matter
+    last: tuple[int, int] = (0, 0)  #: the last frame, and the offset of its first byte
+    stop: int = 0  #: the frame of the stop reason
+    again: int = 0  #: from which frame on the answer's first two frames came again, in turn
+    role: int = 0  #: the frame that began another message in the middle: a new id, and a role
+    repeats: tuple[int, ...] = ()  #: frames with a problem that are, in bytes, the one before
+    fell: int = 0  #: the frame whose count of output tokens is below an earlier one
+    settled: int = 0  #: how many problems were known before the stream ended
+    error: bytes = b""  #: the payload of the first error that came in a frame
+    error_name: str = ""  #: that frame's event name
+    unframed: bool = False  #: whether the first error was no frame of an event stream
+    odd: dict[str, int] = {}  #: a kind of line or character -> the offset of the first one
+
+
+class Noting:
+    """Note the signs of one stream: `feed` it each read, say when it is `over`, ask for `signs`."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._first_t: float | None = None
+        self._turn: Turn = EMPTY
+        self._places: dict[int, int] = {}
+        self._last: Frame | None = None
+        self._opening: list[bytes] = []  # the first two frames
+        self._matched = self._again = self._role = self._stop = self._fell = self._settled = 0
+        self._output = 0
+        self._repeats: list[int] = []
+        self._error: tuple[bytes, str, bool] | None = None
+        self._odd: dict[str, int] = {}
+        self._at = 0
+        self._tail = b"\n"  # as if a line had ended before the first byte
+
+    def feed(self, chunk: Chunk, reads: list[Read], turn: Turn, wire: str | None) -> None:
+        """Take one read, what it stated, and the turn and the wire format after it."""
+        t, data = chunk
+        size = len(data)
+        if self._at < MAX_HEAD:
+            self._first_t = self._first_t if self._at else t
+            self._head += data[: MAX_HEAD - self._at]
+        if wire in BARE or not data.isascii():
+            self._dress(data, wire)
+        self._tail = data if size >= TAIL else (self._tail + data)[-TAIL:]
+        self._at += size
+        if reads:
+            self._take(reads, turn)
+
+    def over(self, reads: list[Read], turn: Turn) -> None:
+        """Take what the end itself stated; what it found wrong is about the end."""
+        self._settled = len(self._turn.facts.problems)
+        self._take(reads, turn)
+
+    def signs(self) -> Signs:
+        """What was noted."""
+        last = self._last
+        error, name, unframed = self._error or (b"", "", False)
+        return Signs(
+            head=self._head,
+            first_t=self._first_t,
+            places=self._places,
+            last=(0, 0) if last is None else (last.number, last.start),
+            stop=self._stop,
+            again=self._again,
+            role=self._role,
+            repeats=tuple(self._repeats),
+            fell=self._fell,
+            settled=self._settled,
+            error=error,
+            error_name=name,
+            unframed=unframed,
+            odd=self._odd,
+        )
+
+    # ------------------------------------------------------------------ bytes
+
+    def _dress(self, data: bytes, wire: str | None) -> None:
+        """Characters that some readers take for line ends, and lines that some cannot read."""
+        odd, tail = self._odd, self._tail[-TAIL:]
+        seen, at = tail + data, self._at - len(tail)
+        if "separator" not in odd and not data.isascii():
+            found = [place for place in map(seen.find, SEPARATORS) if place >= 0]
+            if found:
+                odd["separator"] = at + min(found)
+        if wire in BARE and "line" not in odd and (strange := _strange(seen)):
+            odd["line"] = at + strange.start() + 1
+
+    # ------------------------------------------------------------------ frames
+
+    def _take(self, reads: list[Read], turn: Turn) -> None:
+        before, self._turn = self._turn, turn
+        if turn.facts is not before.facts or turn.started != before.started:
+            self._look(reads)
+        if len(self._opening) < 2:
+            self._open(reads)
+        elif not self._again:
+            self._hear(reads)
+        frame = reads[-1][0]
+        self._last = frame if frame is not None else self._last_of(reads)
+
+    def _last_of(self, reads: list[Read]) -> Frame | None:
+        return next((frame for frame, _ in reversed(reads) if frame is not None), self._last)
+
+    def _hear(self, reads: list[Read]) -> None:
+        """Whether the first two frames come again, one right after the other."""
+        (first, second), matched = self._opening, self._matched
+        for frame, _ in reads:
+            if frame is None:
+                continue
+            data = frame.data
+            if matched and data == second:
+                self._again = frame.number - 1
+                break
+            matched = data == first
+        self._matched = matched
+
+    def _open(self, reads: list[Read]) -> None:
+        """Keep the first two frames that differ, and hear whether they come again."""
+        for number, (frame, _) in enumerate(reads):
+            if frame is None or frame.data in self._opening or len(frame.data) > MAX_FIRST:
+                continue
+            self._opening.append(frame.data)
+            if len(self._opening) == 2:
+                if reads[number + 1 :]:
+                    self._hear(reads[number + 1 :])
+                return
+
+    def _look(self, reads: list[Read]) -> None:
+        """Look at each event of a read that changed what is known of the answer."""
+        last, most = self._last, self._output
+        for frame, events in reads:
+            for event in events:
+                kind = type(event)
+                if kind is UsageReported:
+                    output = event.tokens.output  # type: ignore[union-attr]
+                    if output is not None:
+                        if output < most:
+                            self._fall(frame)
+                        else:
+                            most = output
+                elif kind in PLACED:
+                    self._place(frame, event, last)
+                elif kind is SegmentStarted and event.kind == "tool_call":  # type: ignore[union-attr]
+                    self._put(frame)
+            last = frame or last
+        self._output = most
+
+    def _put(self, frame: Frame | None) -> None:
+        if frame is not None and len(self._places) < MAX_PLACES:
+            self._places[frame.number] = frame.start
+
+    def _place(self, frame: Frame | None, event: object, last: Frame | None) -> None:
+        self._put(frame)
+        if isinstance(event, StopReported):
+            self._stop = self._stop or event.at
+        elif isinstance(event, ProviderError):
+            self._state(frame)
+        elif frame is not None and isinstance(event, Problem | Ambiguous):
+            again = last is not None and last.data == frame.data and last.number != frame.number
+            if again and len(self._repeats) < MAX_REPEATS:
+                self._repeats.append(frame.number)
+            changed = getattr(event, "rule", "") == "id-changed"
+            if changed and frame.number > 2 and b'"role"' in frame.data[:MAX_SAID]:
+                self._role = self._role or frame.number
+
+    def _state(self, frame: Frame | None) -> None:
+        """An error: in a frame, or beside the framing."""
+        if self._error is None:
+            bare = frame is None or (frame.number == 1 and self._head.lstrip()[:1] in (b"{", b"["))
+            data, name = (b"", "") if frame is None else (frame.data[:MAX_SAID], frame.event)
+            self._error = (data, name, bare)
+
+    def _fall(self, frame: Frame | None) -> None:
+        """Note where a count is first below an earlier one: counts are totals so far."""
+        if frame is not None and not self._fell:
+            self._fell = frame.number
+            self._put(frame)
