@@ -17,7 +17,7 @@ from __future__ import annotations
 import html as markup
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,13 @@ COLOURS = {
     "soft": ("#f0f0f0", "#262626"),
     "accent": ("#0b57b0", "#82b8ff"),
     "bad": ("#b01f1a", "#ff9d94"),
+    "thinking": ("#7a2e86", "#dca6ea"),
+    "tool": ("#8f4700", "#ffb454"),
+    "good": ("#0b6b43", "#6fdca8"),
 }
+
+#: Those that every drawing defines; of the others only what it uses.
+ALWAYS = ("ink", "paper", "dim", "soft", "accent", "bad")
 
 #: What matplotlib is told instead of a colour's name; it is put back in the SVG.
 STAND_INS = {name: f"#00{n:02x}ff" for n, name in enumerate(COLOURS)}
@@ -203,13 +209,14 @@ def _styled(
     fill: str = "",
     edge: str = "",
     width: float = 1,
-    dash: bool = False,
+    dash: bool | Sequence[float] = False,
     id: str = "",
 ) -> Any:
     patch.set_facecolor(STAND_INS[fill] if fill else "none")
     patch.set_edgecolor(STAND_INS[edge] if edge else "none")
     patch.set_linewidth(width if edge else 0)
-    patch.set_linestyle((0, (4, 3)) if dash else "solid")
+    pattern = (4, 3) if dash is True else tuple(dash or ())
+    patch.set_linestyle((0, pattern) if pattern else "solid")
     patch.set_capstyle("butt")
     patch.set_joinstyle("miter")
     if id:
@@ -232,13 +239,14 @@ def _finished(svg: str, title: str, words: Sequence[str]) -> str:
     body = re.sub(r"\s+", " ", body).replace('; "', '"').replace(": ", ":").replace("; ", ";")
     body = body.replace(' "', '"').replace("> <", ">\n<")
     _, _, width, height = size.split()
+    used = set(re.findall(r"var\(--(\w+)\)", body + "".join(words)))
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="{size}" '
             f'width="{width}" height="{height}" font-family="{FONT}" font-size="{SIZE}" '
             'fill="var(--ink)">',
             f"<title>{markup.escape(visible(title))}</title>",
-            f"<style>{''.join(_schemes())}</style>",
+            f"<style>{''.join(_schemes(used))}</style>",
             body.strip(),
             *words,
             "</svg>\n",
@@ -249,9 +257,10 @@ def _finished(svg: str, title: str, words: Sequence[str]) -> str:
 NAMES = {value[3:5]: name for name, value in STAND_INS.items()}
 
 
-def _schemes() -> Iterator[str]:
+def _schemes(used: Collection[str]) -> Iterator[str]:
+    pairs = {name: pair for name, pair in COLOURS.items() if name in ALWAYS or name in used}
     for n, query in enumerate(("", "@media (prefers-color-scheme:dark)")):
-        values = ";".join(f"--{name}:{pair[n]}" for name, pair in COLOURS.items())
+        values = ";".join(f"--{name}:{pair[n]}" for name, pair in pairs.items())
         yield f"{query}{{svg{{{values}}}}}" if query else f"svg{{{values}}}"
 
 

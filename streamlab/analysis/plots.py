@@ -3,9 +3,12 @@
 Each gives a `Drawing`: an SVG, and a caption that is computed from the same values and says the
 same in words. A state has its name beside or in its band, a mark its word; a colour never stands
 alone.
-This file draws the states over the steps, one line a trace, so that many can be compared.
+This file draws the states over the steps, one line a trace, so that many can be compared. The
+figures that a report is made of (a stream over its seconds, its gaps, its clumps, many streams) are
+files of their own, and reachable from here.
 
-Read next: `segment_figure.py`, then `machine_figure.py`, which draws the table itself.
+Read next: `segment_figure.py`, then `machine_figure.py`, which draws the table itself;
+`stream_figure.py` for the figures of a report.
 """
 
 from __future__ import annotations
@@ -14,7 +17,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from streamlab.analysis.aligned_figure import aligned
+from streamlab.analysis.clumps_figure import clumps
+from streamlab.analysis.compare_figure import compare
 from streamlab.analysis.drawing import WIDTH, Board, Drawing, fitted, levels, wide
+from streamlab.analysis.gaps_figure import gap_distribution
+from streamlab.analysis.ladder_figure import first_ladder
 from streamlab.analysis.machine_figure import machine
 from streamlab.analysis.plain import clipped, counted, visible
 from streamlab.analysis.segment_figure import segment_timeline
@@ -28,13 +36,27 @@ from streamlab.analysis.steps_axis import (
     marks_height,
     span,
 )
+from streamlab.analysis.stream_figure import stream_timeline
 from streamlab.analysis.trace import Step, Trace
 from streamlab.consumer.attempt import State
 from streamlab.errors import UsageError
 from streamlab.streams.recording import Recording
 from streamlab.streams.script import Script
 
-__all__ = ["Drawing", "Run", "machine", "runs", "segment_timeline", "state_timeline"]
+__all__ = [
+    "Drawing",
+    "Run",
+    "aligned",
+    "clumps",
+    "compare",
+    "first_ladder",
+    "gap_distribution",
+    "machine",
+    "runs",
+    "segment_timeline",
+    "state_timeline",
+    "stream_timeline",
+]
 
 Given = Trace | Script | Recording
 
