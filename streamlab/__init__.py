@@ -53,7 +53,11 @@ _HOME = {
     "Replay": "streamlab.streams.upstream",
     "Forwarder": "streamlab.streams.forward",
     "request_of": "streamlab.streams.requests",
+    "streams_in": "streamlab.streams.importers",
     "judge": "streamlab.analysis.judge",
+    "diagnose": "streamlab.analysis.doctor",
+    "examine": "streamlab.analysis.doctor",
+    "goodput": "streamlab.analysis.metrics",
     "Script": "streamlab.streams.script",
     "trace": "streamlab.analysis.trace",
     "preview": "streamlab.consumer.preview",
@@ -70,6 +74,7 @@ _HOME = {
     "CardView": "streamlab.widgets.card",
     "DialectStepper": "streamlab.widgets.dialects",
     "GuardBoard": "streamlab.widgets.guards",
+    "Inspector": "streamlab.widgets.inspector",
     "Race": "streamlab.widgets.race",
     "Stepper": "streamlab.widgets.stepper",
     "TurnView": "streamlab.widgets.turnview",
@@ -79,11 +84,13 @@ _HOME = {
 
 #: Public names that are modules themselves.
 _MODULES = {
+    "corpus": "streamlab.analysis.corpus",
     "faults": "streamlab.streams.faults",
     "plots": "streamlab.analysis.plots",
     "rounds": "streamlab.streams.rounds",
     "scenarios": "streamlab.streams.scenarios",
     "synth": "streamlab.streams.synth",
+    "tables": "streamlab.analysis.tables",
 }
 
 __all__ = sorted({**_HOME, **_MODULES})

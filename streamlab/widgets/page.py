@@ -5,22 +5,19 @@
 is JSON inside a data block, with every character escaped that could end the block, under a policy
 that lets nothing run but the view, by its hash.
 
-Read next: `stepper.py`, the same view with Python behind it; `still.py`, the same trace as a table.
+Read next: `onefile.py`, how such a file is made; `stepper.py`, the same view with Python behind it;
+`still.py`, the same trace as a table.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from streamlab.widgets.still import escape, html
+from streamlab.widgets.onefile import joined, one_file, to_text
+from streamlab.widgets.still import html
 
 __all__ = ["machine", "module", "page", "slim", "style", "to_text"]
 
@@ -40,58 +37,17 @@ document.addEventListener("keydown", (event) => { // nothing else on this page w
 });
 """
 
-PAGE_STYLE = """
-:root { color-scheme: light dark; }
-body { margin: 0; padding: 20px; background: Canvas; color: CanvasText; }
-#view { max-width: 1240px; margin: 0 auto; }
-"""
-
-TEMPLATE = """<!doctype html>
-<html lang="en" class="sl-page">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src {style_hash}; \
-script-src {script_hash}; base-uri 'none'; form-action 'none'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<main id="view"></main>
-<noscript>{still}</noscript>
-<script type="application/json" id="trace">{trace}</script>
-<script type="application/json" id="machine">{machine}</script>
-<script type="application/json" id="step">{step}</script>
-<script type="module">{script}</script>
-</body>
-</html>
-"""
-
-#: In a data block these could end it, open another, or (the last two) end a line of script.
-ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
-
 
 @cache
 def module() -> str:
-    """Join the view's files into one ES module; between them there is nothing to bundle."""
-    parts = ((HERE / name).read_text("utf-8") for name in ("steps.js", "stepper.js"))
-    return "".join(
-        line for part in parts for line in part.splitlines(keepends=True) if line[:7] != "import "
-    )
+    """The view's own ES module."""
+    return joined("steps.js", "stepper.js")
 
 
 @cache
 def style() -> str:
     """Read the view's style."""
     return (HERE / "stepper.css").read_text("utf-8")
-
-
-def to_text(value: Any) -> str:
-    """Write JSON that any browser reads, in ASCII where UTF-8 lacks half of a character pair."""
-    try:
-        return msgspec.json.encode(value).decode()
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":"))
 
 
 def machine() -> dict[str, Any]:
@@ -132,20 +88,9 @@ def page(trace: Mapping[str, Any], title: str = "", *, step: int | None = None) 
     """
     step = len(trace["steps"]) if step is None else step
     title = title or str(trace.get("title") or "a recording")
-    script, look = module() + SHIM, style() + PAGE_STYLE
-    return TEMPLATE.format(
-        title=escape(title),
-        style=look,
-        style_hash=_hash(look),
-        script=script,
-        script_hash=_hash(script),
-        trace=to_text({**slim(trace), "title": title}).translate(ESCAPES),
-        machine=to_text(machine()).translate(ESCAPES),
-        step=step,
-        still=html(trace, step),
-    )
-
-
-def _hash(content: str) -> str:
-    digest = hashlib.sha256(content.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
+    data = {
+        "trace": to_text({**slim(trace), "title": title}),
+        "machine": to_text(machine()),
+        "step": str(step),
+    }
+    return one_file(title, style(), module() + SHIM, data, html(trace, step))
