@@ -1,12 +1,270 @@
-"""`streamlab scan`: a folder of recordings as one table."""
+"""`streamlab scan`: a folder of recordings as one table, and what the table says.
+
+The scan itself is `analysis/corpus.py`'s. This is how it is asked for in a shell, what is seen
+while it runs, and how it ends: 2 if anything could not be read, 1 if any stream is a finding, as
+in `show`. Ctrl-C leaves what is done where the same command goes on from.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from streamlab.analysis.plain import clipped, counted, visible
+from streamlab.cli import complain
+from streamlab.cli_show import read_tools
+from streamlab.consumer.gates import CHAT, EFFECT, Policy
+from streamlab.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+    from rich.table import Table
+
+    from streamlab.analysis.corpus import Scanned
 
 __all__ = ["scan"]
 
+#: Groups of the summary that are printed, and the worst streams.
+MAX_GROUPS, MAX_WORST = 30, 10
+
+#: Column of a summary -> its heads in a terminal, and how a value is written.
+SHOWN: dict[str, tuple[str, str]] = {
+    "streams": ("streams", "{:,}"),
+    "complete": ("whole", "{:.3%}"),
+    "ttft_p50_s": ("p50 s", "{:.3g}"),
+    "ttft_p90_s": ("p90 s", "{:.3g}"),
+    "ttft_p99_s": ("p99 s", "{:.3g}"),
+    "stalled": ("stall", "{:.3%}"),
+    "buffered": ("held", "{:.3%}"),
+    "good": ("good", "{:.3%}"),
+    "goodput_per_s": ("good/s", "{:.3g}"),
+    "errors": ("errors", "{:,}"),
+}
+
+LEGEND = """p50, p90, p99: seconds to the first text, where recordings have times. stall,
+held: those of them with a stall, or held back by a buffering proxy. good:
+complete, and within every objective; what has no times meets none."""
+
 
 def scan(options: argparse.Namespace) -> int:
-    """Scan every place; return the worst exit status."""
-    raise NotImplementedError
+    """Scan every place; return the exit status."""
+    from streamlab.analysis import corpus
+
+    by = options.by or ["model"]
+    if unknown := [name for name in by if name not in corpus.COLUMNS]:
+        raise UsageError(f"--by {unknown[0]}: no such column; such as model, wire, day, place")
+    if options.workers and options.scheduler:
+        raise UsageError("--workers is for this machine; the processes of a cluster are its own")
+    objectives = corpus.objectives_of(options.objectives) if options.objectives else {}
+    bar = _Bar(options.places)
+    try:
+        with _client(options.scheduler) as client, bar:
+            done = corpus.scan(
+                options.places,
+                options.out,
+                workers=options.workers,
+                client=client,
+                policy=_policy(options),
+                wire=options.wire,
+                fresh=options.fresh,
+                watch=bar,
+            )
+    except KeyboardInterrupt:
+        done_so_far = counted(bar.so_far.files, "file")
+        complain(f"{options.out}: stopped after {done_so_far}; the same command goes on from there")
+        return 130
+    if not done.rows:
+        raise UsageError(f"{', '.join(options.places)}: no file in it")
+    columns = [*dict.fromkeys([*corpus.NEEDED, *by, *objectives])]
+    frame = corpus.read(options.out, columns)
+    _print(done, frame, by, objectives)
+    return _status(options.out, done)
+
+
+def _policy(options: argparse.Namespace) -> Policy:
+    tools = read_tools(options.tools) if options.tools else None
+    return msgspec.structs.replace(EFFECT if options.policy == "effect" else CHAT, tools=tools)
+
+
+def _status(out: str, done: Scanned) -> int:
+    """The exit status, and the line that says why."""
+    found, streams = [], counted(done.rows - done.errors, "stream")
+    if done.findings:
+        found.append(f"{done.findings:,} of {streams} may not be used as they are")
+    if done.errors:
+        found.append(f"{counted(done.errors, 'file')} could not be read")
+    if found:
+        complain(f"{out}: {', '.join(found)}")
+    return 2 if done.errors else 1 if done.findings else 0
+
+
+@contextlib.contextmanager
+def _client(address: str | None) -> Iterator[Any]:
+    """A client of the cluster at an address; None for none."""
+    if address is None:
+        yield None
+        return
+    try:
+        import logging
+
+        client_of: Any = import_module("distributed").Client
+    except ModuleNotFoundError:
+        raise UsageError("--scheduler needs Dask: pip install 'streamlab[dask]'") from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is an exception
+    try:
+        client = client_of(address, timeout=10, set_as_default=False)
+    except (OSError, ValueError) as why:
+        raise UsageError(f"{address}: no Dask scheduler answers ({type(why).__name__})") from None
+    with client:
+        yield client
+
+
+# ---- what it says
+
+
+def _print(done: Scanned, frame: pd.DataFrame, by: list[str], objectives: dict[str, float]) -> None:
+    from rich.console import Console
+
+    from streamlab.analysis import corpus
+
+    class Piped(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # `main` knows what to do
+
+    console = Piped(highlight=False, markup=False, emoji=False)
+    streams = counted(done.rows - done.errors, "stream")
+    again = f", {done.reused:,} as before" if done.reused else ""
+    console.print(f"{streams} in {counted(done.files, 'file')}{again}")
+    table, whole = (corpus.summary(frame, names, objectives) for names in (by, ()))
+    console.print(_table(table, whole, bool(objectives)))
+    if len(table) > MAX_GROUPS:
+        console.print(f"… and {len(table) - MAX_GROUPS:,} more groups")
+    console.print(LEGEND, style="dim")
+    if bad := corpus.worst(frame, MAX_WORST):
+        _print_worst(console, bad, done.findings + done.errors)
+    console.file.flush()
+
+
+def _print_worst(console: Console, bad: list[tuple[str, str]], of: int) -> None:
+    from rich.table import Table
+
+    lines = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+    lines.add_column(overflow="fold", max_width=32)
+    lines.add_column(overflow="fold")
+    for why, name in bad:
+        lines.add_row(clipped(why, 90), visible(name))
+    more = f" (the worst of {of:,})" if of > len(bad) else ""
+    console.print(f"\nlook at{more}:")
+    console.print(lines)
+
+
+def _table(table: pd.DataFrame, whole: pd.DataFrame, objectives: bool) -> Table:
+    """The summary for a terminal of 80 columns: what says nothing here is left out."""
+    from rich import box
+    from rich.table import Table
+
+    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    shown.add_column(" · ".join(map(str, table.index.names)), overflow="fold")
+    names = [name for name in SHOWN if _tells(name, whole, objectives)]
+    for name in names:
+        shown.add_column(SHOWN[name][0], justify="right")
+    rows = [(" · ".join(map(_word, key)), row) for key, row in table.head(MAX_GROUPS).iterrows()]
+    rows += [("all", row) for _, row in whole.iterrows() if len(table) > 1]
+    for key, row in rows:
+        shown.add_row(visible(key), *(_cell(row[name], SHOWN[name][1]) for name in names))
+    return shown
+
+
+def _tells(name: str, whole: pd.DataFrame, objectives: bool) -> bool:
+    value = whole[name].iloc[0]
+    if name in ("good", "goodput_per_s") and not objectives:
+        return False
+    return bool(value) if name == "errors" else not _absent(value)
+
+
+def _word(value: Any) -> str:
+    return "not known" if _absent(value) else clipped(str(value), 40)
+
+
+def _absent(value: Any) -> bool:
+    import pandas as pd
+
+    return bool(pd.isna(value))
+
+
+def _cell(value: Any, form: str) -> str:
+    """A number in few characters: 98.3%, 100%, 0.398, 1,204."""
+    if _absent(value):
+        return "-"
+    if form.endswith("%}"):
+        return "100%" if value == 1 else "0%" if value == 0 else f"{value * 100:.1f}%"
+    return form.format(value)
+
+
+# ---- what is seen while it runs
+
+
+class _Bar:
+    """A bar on stderr, where that is a terminal; it also keeps how far the scan has come."""
+
+    def __init__(self, places: list[str]) -> None:
+        from streamlab.analysis.corpus import Scanned
+
+        self.so_far = Scanned()
+        self._places = places
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __call__(self, so_far: Scanned) -> None:
+        """Take what is done."""
+        self.so_far = so_far
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=so_far.weight, files=so_far.files)
+
+    def __enter__(self) -> _Bar:
+        if sys.stderr is not None and sys.stderr.isatty():
+            self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        self._progress = Progress(
+            TextColumn("{task.fields[files]:,} files", markup=False),
+            *(BarColumn(), TaskProgressColumn(), TransferSpeedColumn(), TimeRemainingColumn()),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._progress.add_task("scan", total=None, files=0)
+        self._progress.start()
+        threading.Thread(target=self._measure, daemon=True).start()
+
+    def _measure(self) -> None:
+        """Find out how much there is, beside the scan: without it there is no time remaining."""
+        from streamlab.analysis.corpus_places import total_bytes
+
+        with contextlib.suppress(UsageError):
+            total = total_bytes(self._places)
+            if self._progress is not None and self._task is not None:
+                self._progress.update(self._task, total=total)

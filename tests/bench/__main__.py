@@ -10,7 +10,10 @@ A second is CPU time of this process; each figure is the least of several rounds
 the contestants take turns, so that a busy machine slows them alike. The network is not measured:
 the SDKs read from memory, through their own clients. No figure here is a test.
 
-Read next: `work.py`, what is measured; `contestants.py`, who reads; `aims.py`, what is aimed at.
+The scan of a folder works in several processes, so there a second is one of the clock.
+
+Read next: `work.py`, what is measured; `contestants.py`, who reads; `aims.py`, what is aimed at;
+`scanning.py`, the scan.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from streamlab.__main__ import bench_parser
 from tests.bench.aims import HEAD, Row, show, verdicts
 from tests.bench.contestants import SDKS, Run, floor, streamlab
 from tests.bench.exploring import measure_explorer
+from tests.bench.scanning import SMALL, measure_scan
 from tests.bench.work import Work, works
 
 #: Rounds of the dear contestants: their cost is far above the noise.
@@ -64,6 +68,8 @@ def main() -> int:
     print(json.dumps(explored._asdict()) if options.json else explored, flush=True)
     if not options.json:
         print("", *verdicts(found), explored.verdict, sep="\n")
+    for figure in measure_scan(getattr(options, "scan", SMALL)):
+        print(json.dumps(figure._asdict()) if options.json else figure.verdict, flush=True)
     return 0
 
 

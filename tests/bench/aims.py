@@ -11,6 +11,7 @@ from tests.bench.work import FRAMED
 __all__ = ["AIMS", "HEAD", "Row", "show", "verdicts"]
 
 AIMS = {"floor": 4.0, "raw": 4.0, "doubling": 2.2, "explorer": 6.0}
+AIMS |= {"scan": 0.5, "workers": 1.7, "memory": 1.15}
 
 HEAD = ("events", "floor", "streamlab", "raw", "helper", "of floor", "raw is", "helper is")
 
