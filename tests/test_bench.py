@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from streamlab import synth
-from tests.bench import contestants
+from streamlab import judge, read, synth
+from tests.bench import contestants, scanning
 from tests.bench.aims import Row, show, verdicts
 from tests.bench.contestants import SDKS, streamlab
 from tests.bench.exploring import Explored, known_ways, plain_search
@@ -99,3 +99,21 @@ def test_the_plain_search_has_as_much_to_do_as_the_explorer() -> None:
     known = known_ways()
     assert plain_search(known) == len(known) == 2424
     assert sum(map(len, known.values())) == 24_043
+
+
+def test_a_figure_of_the_scan_says_its_aim_and_what_it_is() -> None:
+    figure = scanning.Figure("scan, main process", "at most 1.15 times", 1.2, False, "9 MB")
+    assert figure.verdict == "at most 1.15 times: 1.20, missed (scan, main process; 9 MB)"
+
+
+@pytest.mark.parametrize("form", scanning.FORMS)
+def test_the_floor_of_the_scan_decodes_what_the_scan_reads(form: str, tmp_path: Path) -> None:
+    place = scanning.make(tmp_path, form, 12)
+    paths = sorted(path for path in place.rglob("*.*") if path.is_file())
+    assert len(paths) == 12
+    for path in paths:
+        outcome = judge(read(path))
+        done = b"[DONE]" in read(path).data
+        assert scanning.floor_of((str(path),)) == outcome.frames - done > 0
+        assert outcome.wire in synth.WRITERS
+        assert outcome.complete == (not path.name.startswith(("00009",)))

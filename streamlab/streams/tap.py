@@ -25,11 +25,9 @@ from streamlab.errors import UsageError
 from streamlab.streams.recording import (
     Chunk,
     Recording,
-    chunk_line,
-    end_line,
-    header_line,
     read,
 )
+from streamlab.streams.timed_lines import chunk_line, end_line, header_line
 
 try:
     import httpx2

@@ -30,7 +30,8 @@ from streamlab.streams.importers.loose import (
     text,
 )
 from streamlab.streams.last_words import ending_said
-from streamlab.streams.recording import MAX_SECONDS, Chunk
+from streamlab.streams.recording import Chunk
+from streamlab.streams.timed_lines import MAX_SECONDS
 from streamlab.wire.forms import frames_of
 from streamlab.wire.payload import NotJSON, parse
 

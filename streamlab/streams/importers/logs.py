@@ -22,7 +22,8 @@ import msgspec
 from streamlab.errors import WireError
 from streamlab.streams.importers.exchange import Exchange
 from streamlab.streams.importers.loose import moment, number, text
-from streamlab.streams.recording import MAX_SECONDS, Chunk
+from streamlab.streams.recording import Chunk
+from streamlab.streams.timed_lines import MAX_SECONDS
 from streamlab.wire.payload import NotJSON, compact, parse
 from streamlab.wire.reader import READERS
 

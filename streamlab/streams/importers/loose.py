@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 
-from streamlab.streams.recording import MAX_SECONDS
+from streamlab.streams.timed_lines import MAX_SECONDS
 
 __all__ = ["at", "from_base64", "header_pairs", "iso", "items", "moment", "number", "text"]
 

@@ -21,7 +21,8 @@ from streamlab.errors import WireError
 from streamlab.streams.importers.exchange import Exchange
 from streamlab.streams.importers.loose import at, header_pairs, items, number, text
 from streamlab.streams.last_words import ending_said
-from streamlab.streams.recording import MAX_SECONDS, Chunk
+from streamlab.streams.recording import Chunk
+from streamlab.streams.timed_lines import MAX_SECONDS
 
 __all__ = ["looks", "read"]
 
