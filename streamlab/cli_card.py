@@ -12,7 +12,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamlab.analysis.card_figure import KINDS
+from streamlab.analysis.figures.card import KINDS
 from streamlab.cli import complain
 from streamlab.consumer.attempt import State
 from streamlab.streams.recording import refuse_special, replace_file

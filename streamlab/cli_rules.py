@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from streamlab.analysis.doctor_examples import EXAMPLES
-from streamlab.analysis.doctor_rules import RULES, Rule
+from streamlab.analysis.doctor.examples import EXAMPLES
+from streamlab.analysis.doctor.rules import RULES, Rule
 from streamlab.analysis.report import to_line
 
 __all__ = ["list_rules"]

@@ -1,6 +1,6 @@
 """`streamlab scan`: a folder of recordings as one table, and what the table says.
 
-The scan itself is `analysis/corpus.py`'s. This is how it is asked for in a shell, what is seen
+The scan itself is `analysis/corpus`'s. This is how it is asked for in a shell, what is seen
 while it runs, and how it ends: 2 if anything could not be read, 1 if any stream is a finding, as
 in `show`. Ctrl-C leaves what is done where the same command goes on from.
 """
@@ -262,7 +262,7 @@ class _Bar:
 
     def _measure(self) -> None:
         """Find out how much there is, beside the scan: without it there is no time remaining."""
-        from streamlab.analysis.corpus_places import total_bytes
+        from streamlab.analysis.corpus.places import total_bytes
 
         with contextlib.suppress(UsageError):
             total = total_bytes(self._places)

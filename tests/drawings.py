@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from rich.cells import cell_len
 
-from streamlab.analysis.drawing import CELL, SIZE, Drawing
+from streamlab.analysis.figures.drawing import CELL, SIZE, Drawing
 
 SVG = "{http://www.w3.org/2000/svg}"
 

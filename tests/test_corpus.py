@@ -23,8 +23,11 @@ from typing import Any
 import pytest
 
 from streamlab import UsageError, judge, synth, write
-from streamlab.analysis import corpus, corpus_archives, corpus_running, corpus_table
-from streamlab.analysis.corpus_places import Item, found, shown
+from streamlab.analysis import corpus
+from streamlab.analysis.corpus import archives as corpus_archives
+from streamlab.analysis.corpus import running as corpus_running
+from streamlab.analysis.corpus import table as corpus_table
+from streamlab.analysis.corpus.places import Item, found, shown
 from streamlab.analysis.doctor import diagnose
 from streamlab.analysis.rows import STREAM_COLUMNS, stream_row
 from streamlab.consumer.gates import CHAT
@@ -144,7 +147,7 @@ def test_a_bad_file_is_a_row_that_says_why_and_the_others_are_read(
 def test_a_bug_of_ours_is_a_row_that_says_so(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from streamlab.analysis import corpus_rows
+    from streamlab.analysis.corpus import rows as corpus_rows
 
     def diagnose(outcome: Any) -> Any:
         if outcome.wire == "gemini":
@@ -162,7 +165,7 @@ def test_a_bug_of_ours_is_a_row_that_says_so(
 def test_a_file_of_several_streams_is_several_rows_and_those_before_an_error_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from streamlab.analysis import corpus_rows
+    from streamlab.analysis.corpus import rows as corpus_rows
     from streamlab.errors import WireError
     from streamlab.streams.importers import About, Opened
 
@@ -484,7 +487,9 @@ def test_a_run_that_is_killed_twice_is_gone_on_with(folder: Path, tmp_path: Path
     script = """
         import os, signal, sys
         from concurrent.futures import ThreadPoolExecutor
-        from streamlab.analysis import corpus, corpus_running, corpus_table
+        from streamlab.analysis import corpus
+        from streamlab.analysis.corpus import running as corpus_running
+        from streamlab.analysis.corpus import table as corpus_table
 
         corpus_table.PART_ROWS = 1
 
@@ -607,7 +612,7 @@ def test_so_many_bytes_of_members_travel_and_no_more(
 def test_a_batch_that_cannot_be_written_down_costs_one_file(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from streamlab.analysis import corpus_rows
+    from streamlab.analysis.corpus import rows as corpus_rows
 
     def rows_of(item: Item, options: Any) -> Any:
         rows = real(item, options)

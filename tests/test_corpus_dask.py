@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from streamlab import cli, synth, write
-from streamlab.analysis import corpus, corpus_running
+from streamlab.analysis import corpus
+from streamlab.analysis.corpus import running as corpus_running
 
 distributed = pytest.importorskip("distributed")
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamlab import Recording, UsageError, judge, synth
-from streamlab.analysis import corpus_judging
-from streamlab.analysis.corpus_judging import judged
+from streamlab.analysis.corpus import judging as corpus_judging
+from streamlab.analysis.corpus.judging import judged
 from streamlab.consumer.gates import CHAT
 from streamlab.streams.catalogue import FAULTS
 from streamlab.streams.recording import Chunk, open_recording, write

@@ -9,7 +9,7 @@ import pytest
 
 from streamlab import UsageError
 from streamlab.analysis import corpus
-from streamlab.analysis.corpus_rows import COLUMNS, schema
+from streamlab.analysis.corpus.rows import COLUMNS, schema
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 import streamlab
 from streamlab import Recording, faults, judge, policy_for, synth, write
 from streamlab.analysis.doctor import Diagnosis, Finding, diagnose, examine
-from streamlab.analysis.doctor_examples import EXAMPLES, judged
-from streamlab.analysis.doctor_findings import find
-from streamlab.analysis.doctor_rules import LAYERS, RULES
-from streamlab.analysis.doctor_verdicts import BY, RUN, VERDICTS
+from streamlab.analysis.doctor.examples import EXAMPLES, judged
+from streamlab.analysis.doctor.findings import find
+from streamlab.analysis.doctor.rules import LAYERS, RULES
+from streamlab.analysis.doctor.verdicts import BY, RUN, VERDICTS
 from streamlab.consumer.attempt import Attempt, Input, State
 from streamlab.streams.edit import frames
 from streamlab.wire.sse import BOM

@@ -13,7 +13,7 @@ import pytest
 
 from streamlab import judge
 from streamlab.analysis.doctor import LAYERS, diagnose
-from streamlab.analysis.doctor_verdicts import VERDICTS
+from streamlab.analysis.doctor.verdicts import VERDICTS
 from tests.labelled import CAUSES, WIRES, cases
 
 #: Three sets of seeds that have none in common: the labels were made with the first.

@@ -16,13 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlab.analysis.clumps_figure import clumps_of
-from streamlab.analysis.drawing import COLOURS, WIDTH, Drawing
-from streamlab.analysis.flow import flow_of, flows_of
-from streamlab.analysis.gaps_figure import gaps_of
+from streamlab.analysis.figures.clumps import clumps_of
+from streamlab.analysis.figures.drawing import COLOURS, WIDTH, Drawing
+from streamlab.analysis.figures.flow import flow_of, flows_of
+from streamlab.analysis.figures.gaps import gaps_of
+from streamlab.analysis.figures.ladder import rungs
+from streamlab.analysis.figures.phase_look import BIG, SYMBOLS, Item, Key, hatch, stripes
+from streamlab.analysis.figures.scale import LogScale, Scale, joined
+from streamlab.analysis.figures.stream import MAX_TOOLS, lanes_of
 from streamlab.analysis.judge import judge
-from streamlab.analysis.ladder_figure import rungs
-from streamlab.analysis.phase_look import BIG, SYMBOLS, Item, Key, hatch, stripes
 from streamlab.analysis.plain import seconds
 from streamlab.analysis.plots import (
     aligned,
@@ -32,8 +34,6 @@ from streamlab.analysis.plots import (
     gap_distribution,
     stream_timeline,
 )
-from streamlab.analysis.scale import LogScale, Scale, joined
-from streamlab.analysis.stream_figure import MAX_TOOLS, lanes_of
 from streamlab.errors import UsageError
 from streamlab.streams import faults, synth
 from streamlab.streams.answering import Pace, answer
@@ -438,8 +438,8 @@ def test_a_figure_takes_a_path_and_names_it_by_its_file(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_of_a_stream_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamlab.analysis.flow.MAX_ARRIVALS", 20)
-    monkeypatch.setattr("streamlab.analysis.flow.MAX_PINGS", 2)
+    monkeypatch.setattr("streamlab.analysis.figures.flow.MAX_ARRIVALS", 20)
+    monkeypatch.setattr("streamlab.analysis.figures.flow.MAX_PINGS", 2)
     flow = flow_of(LONG)
     assert (len(flow.t), len(flow.pings), flow.more_pings) == (20, 2, 1)
     assert flow.more == flow.metrics.content_events - 20

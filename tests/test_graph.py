@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from streamlab.analysis.drawing import WIDTH, Drawing, wide
+from streamlab.analysis.figures.drawing import WIDTH, Drawing, wide
 from streamlab.consumer.attempt import TERMINAL, State
 from streamlab.study.explorer import Violation, explore
 from streamlab.study.graph import WORDS, Graph, Node, draw, graph, timeline

@@ -23,7 +23,7 @@ import traitlets
 from google.genai import errors as google_errors
 
 from streamlab import check
-from streamlab.analysis.card_figure import KINDS
+from streamlab.analysis.figures.card import KINDS
 from streamlab.errors import UsageError
 from streamlab.streams.sdks import SDKS, opened
 from streamlab.streams.server import FaultServer

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from streamlab.analysis.card_figure import KINDS
+from streamlab.analysis.figures.card import KINDS
 from streamlab.analysis.plain import visible
 from streamlab.study.card_cell import Cell, cell
 from streamlab.study.card_faults import CARD_FAULTS

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from streamlab.analysis.drawing import (
+from streamlab.analysis.figures.drawing import (
     CELL,
     MAX_CAPTION,
     SIZE,
@@ -31,10 +31,10 @@ from streamlab.analysis.drawing import (
     fitted,
     levels,
 )
-from streamlab.analysis.machine_layout import edges, in_order, layout, least_crossing
+from streamlab.analysis.figures.machine_layout import edges, in_order, layout, least_crossing
+from streamlab.analysis.figures.segment import bars
+from streamlab.analysis.figures.steps_axis import MAX_MARKS, marks
 from streamlab.analysis.plots import machine, runs, segment_timeline, state_timeline
-from streamlab.analysis.segment_figure import bars
-from streamlab.analysis.steps_axis import MAX_MARKS, marks
 from streamlab.analysis.trace import trace
 from streamlab.consumer.attempt import TABLE, TERMINAL, Input, State
 from streamlab.errors import UsageError

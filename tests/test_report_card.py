@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 
 from streamlab import cli
-from streamlab.analysis.card_figure import KINDS, Column, Square, heat_map
+from streamlab.analysis.figures.card import KINDS, Column, Square, heat_map
 from streamlab.analysis.judge import judge
 from streamlab.cli_card import WIDE, _matrices
 from streamlab.consumer.attempt import State

@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from streamlab import UsageError, cli, cli_scan, synth, write
-from streamlab.analysis import corpus, corpus_running
+from streamlab.analysis import corpus
+from streamlab.analysis.corpus import running as corpus_running
 from streamlab.consumer.gates import EFFECT, Proposal
 
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamlab.analysis.doctor import Diagnosis, diagnose
-from streamlab.analysis.doctor_rules import RULES
+from streamlab.analysis.doctor.rules import RULES
 from streamlab.analysis.judge import Outcome
 from streamlab.analysis.lanes import ASCII, COLOUR, HOW_ENDED, MAX_LANES, UNICODE, Lanes, Signs
 from streamlab.analysis.metrics import BUFFERED_ADVICE, Metrics

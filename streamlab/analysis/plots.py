@@ -7,8 +7,8 @@ This file draws the states over the steps, one line a trace, so that many can be
 figures that a report is made of (a stream over its seconds, its gaps, its clumps, many streams) are
 files of their own, and reachable from here.
 
-Read next: `segment_figure.py`, then `machine_figure.py`, which draws the table itself;
-`stream_figure.py` for the figures of a report.
+Read next: `figures/segment.py`, then `figures/machine.py`, which draws the table itself;
+`figures/stream.py` for the figures of a report.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from streamlab.analysis.aligned_figure import aligned
-from streamlab.analysis.clumps_figure import clumps
-from streamlab.analysis.compare_figure import compare
-from streamlab.analysis.drawing import WIDTH, Board, Drawing, fitted, levels, wide
-from streamlab.analysis.gaps_figure import gap_distribution
-from streamlab.analysis.ladder_figure import first_ladder
-from streamlab.analysis.machine_figure import machine
-from streamlab.analysis.plain import clipped, counted, visible
-from streamlab.analysis.segment_figure import segment_timeline
-from streamlab.analysis.steps_axis import (
+from streamlab.analysis.figures.aligned import aligned
+from streamlab.analysis.figures.clumps import clumps
+from streamlab.analysis.figures.compare import compare
+from streamlab.analysis.figures.drawing import WIDTH, Board, Drawing, fitted, levels, wide
+from streamlab.analysis.figures.gaps import gap_distribution
+from streamlab.analysis.figures.ladder import first_ladder
+from streamlab.analysis.figures.machine import machine
+from streamlab.analysis.figures.segment import segment_timeline
+from streamlab.analysis.figures.steps_axis import (
     Axis,
     By,
     Mark,
@@ -36,7 +35,8 @@ from streamlab.analysis.steps_axis import (
     marks_height,
     span,
 )
-from streamlab.analysis.stream_figure import stream_timeline
+from streamlab.analysis.figures.stream import stream_timeline
+from streamlab.analysis.plain import clipped, counted, visible
 from streamlab.analysis.trace import Step, Trace
 from streamlab.consumer.attempt import State
 from streamlab.errors import UsageError

@@ -4,7 +4,7 @@ A turn keeps what an answer says. A diagnosis also asks where in the bytes a fra
 frame was the one before it once more, whether the answer began anew, and what a strict client would
 stumble over. `Noting` keeps that, in bounded memory, while a stream is judged: a look at each read,
 and one at its events only where a read changed what is known of the answer. What it finds does not
-depend on how the bytes were cut. Read next: `doctor.py`, which asks.
+depend on how the bytes were cut. Read next: `doctor/diagnosis.py`, which asks.
 """
 
 from __future__ import annotations

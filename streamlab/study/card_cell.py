@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from streamlab.analysis.card_figure import KINDS
+from streamlab.analysis.figures.card import KINDS
 from streamlab.study.card_streams import HALF, INPUT, PART, STOP, TEXT, TOOL
 from streamlab.study.clients import Call, Got
 

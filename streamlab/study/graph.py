@@ -4,7 +4,7 @@ In the graph, states are one where the row says the same and the effect has happ
 record, or neither; below each other stand the states of the row, on the right those in which the
 effect has happened. In the timeline of a violation time goes down, and whoever acts has a lane.
 
-Read next: `explorer.py`, where the data comes from; `../analysis/drawing.py`, for the paper.
+Read next: `explorer.py`, where the data comes from; `figures/drawing.py`, for the paper.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from streamlab.analysis.drawing import Board, Drawing, wide
-from streamlab.analysis.machine_layout import Edge, in_order, least_crossing
+from streamlab.analysis.figures.drawing import Board, Drawing, wide
+from streamlab.analysis.figures.machine_layout import Edge, in_order, least_crossing
 from streamlab.consumer.attempt import TABLE, TERMINAL, State
 from streamlab.study.explorer import DEPTH, NAMES, Reached, Violation, reach
 from streamlab.study.ledger_rules import Moment

@@ -26,8 +26,8 @@ from typing import Any
 
 import msgspec
 
-from streamlab.analysis.card_figure import Column, Square, heat_map
-from streamlab.analysis.drawing import Drawing
+from streamlab.analysis.figures.card import Column, Square, heat_map
+from streamlab.analysis.figures.drawing import Drawing
 from streamlab.analysis.judge import judge
 from streamlab.consumer.attempt import State
 from streamlab.errors import UsageError

@@ -15,7 +15,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from streamlab.analysis.card_figure import KINDS
+from streamlab.analysis.figures.card import KINDS
 from streamlab.analysis.plain import visible
 from streamlab.study.card_cell import Cell
 from streamlab.study.card_faults import CARD_FAULTS

@@ -146,7 +146,7 @@ def spent(executor: Executor, workers: int) -> float:
 
 def _spent(_: int) -> tuple[int, float]:
     """Import what both need, and stay long enough for every process to get one."""
-    from streamlab.analysis.corpus_rows import Options, batch_of
+    from streamlab.analysis.corpus.rows import Options, batch_of
 
     batch_of((), Options())
     _fastest()

@@ -2,7 +2,7 @@
 
 A row: the id, how bad it is at most, where its cause likely lies, and what it means. Rows stand
 under the public page that they follow from. Where a row says "vendor", an imitator of the vendor's
-wire is meant as well. Read next: `doctor_rules.py`, which joins these with the doctor's own rules.
+wire is meant as well. Read next: `rules.py`, which joins these with the doctor's own rules.
 """
 
 from __future__ import annotations

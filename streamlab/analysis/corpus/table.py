@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamlab.analysis.corpus_places import Item, Order, shown
-from streamlab.analysis.corpus_rows import Options, schema
+from streamlab.analysis.corpus.places import Item, Order, shown
+from streamlab.analysis.corpus.rows import Options, schema
 from streamlab.errors import UsageError
 from streamlab.streams.recording import refuse_special
 

@@ -2,7 +2,7 @@
 
 So interleaved segments are seen at once, and one that never stopped stands open.
 
-Read next: `machine_figure.py`.
+Read next: `machine.py`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from streamlab.analysis.drawing import WIDTH, Board, Drawing, fitted, wide
-from streamlab.analysis.lanes import MAX_LANES
-from streamlab.analysis.plain import clipped, counted
-from streamlab.analysis.steps_axis import (
+from streamlab.analysis.figures.drawing import WIDTH, Board, Drawing, fitted, wide
+from streamlab.analysis.figures.steps_axis import (
     Axis,
     By,
     draw_marks,
@@ -23,6 +21,8 @@ from streamlab.analysis.steps_axis import (
     marks_height,
     span,
 )
+from streamlab.analysis.lanes import MAX_LANES
+from streamlab.analysis.plain import clipped, counted
 from streamlab.analysis.trace import Trace
 from streamlab.streams.recording import Recording
 from streamlab.streams.script import Script

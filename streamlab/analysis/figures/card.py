@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from streamlab.analysis.drawing import WIDTH, Board, Drawing, fitted, wide
+from streamlab.analysis.figures.drawing import WIDTH, Board, Drawing, fitted, wide
 from streamlab.analysis.plain import visible
 from streamlab.errors import UsageError
 

@@ -3,7 +3,7 @@
 One line a stream, on one axis, the one whose first content came soonest on top. A recording without
 times is left out, and said to be.
 
-Read next: `clumps_figure.py`.
+Read next: `clumps.py`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import NamedTuple
 
-from streamlab.analysis.drawing import WIDTH, Board, Drawing, fitted
-from streamlab.analysis.flow import Flow, flows_of, timed
+from streamlab.analysis.figures.drawing import WIDTH, Board, Drawing, fitted
+from streamlab.analysis.figures.flow import Flow, flows_of, timed
+from streamlab.analysis.figures.phase_look import BIG, Item, Key, symbol
+from streamlab.analysis.figures.scale import HEIGHT, Scale
 from streamlab.analysis.given import Many
-from streamlab.analysis.phase_look import BIG, Item, Key, symbol
 from streamlab.analysis.plain import clipped, counted, seconds
-from streamlab.analysis.scale import HEIGHT, Scale
 
 __all__ = ["first_ladder", "rungs"]
 

@@ -4,7 +4,7 @@ Something on the way that collects events shows as silence, then a tall stack, a
 that is passed on as it is made is a low hedge. The verdict is that of `metrics.py`, from arrival
 times alone, so a recording without times is left out, and said to be.
 
-Read next: `aligned_figure.py`.
+Read next: `aligned.py`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from itertools import groupby
 from math import ceil
 from typing import NamedTuple
 
-from streamlab.analysis.drawing import WIDTH, Board, Drawing, fitted
-from streamlab.analysis.flow import Flow, flows_of, timed
+from streamlab.analysis.figures.drawing import WIDTH, Board, Drawing, fitted
+from streamlab.analysis.figures.flow import Flow, flows_of, timed
+from streamlab.analysis.figures.phase_look import BIG, hatch, outline
+from streamlab.analysis.figures.scale import HEIGHT, Scale, joined
 from streamlab.analysis.given import Many
 from streamlab.analysis.lanes import ticks
 from streamlab.analysis.meter import DIGITS
@@ -26,9 +28,7 @@ from streamlab.analysis.metrics import (
     TOGETHER_MIN,
     TOGETHER_S,
 )
-from streamlab.analysis.phase_look import BIG, hatch, outline
 from streamlab.analysis.plain import clipped, counted, seconds
-from streamlab.analysis.scale import HEIGHT, Scale, joined
 
 __all__ = ["Clump", "clumps", "clumps_of"]
 

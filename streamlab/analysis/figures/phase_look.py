@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import cos, pi, sin
 from typing import NamedTuple
 
-from streamlab.analysis.drawing import WIDTH, Board, fitted, wide
+from streamlab.analysis.figures.drawing import WIDTH, Board, fitted, wide
 
 __all__ = [
     "BIG",

@@ -3,7 +3,7 @@
     outcome -> findings -> verdict, and the finding that it rests on -> layer -> advice
 
 `diagnose` takes a stream that was judged; `examine` judges one first, for a notebook.
-Read next: `doctor_rules.py`, the table of the rules.
+Read next: `rules.py`, the table of the rules.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from streamlab.analysis.doctor_findings import Finding, find
-from streamlab.analysis.doctor_layers import layer_of
-from streamlab.analysis.doctor_rules import LAYERS
-from streamlab.analysis.doctor_verdicts import RUN, VERDICTS, Case, Verdict, decide
+from streamlab.analysis.doctor.findings import Finding, find
+from streamlab.analysis.doctor.layers import layer_of
+from streamlab.analysis.doctor.rules import LAYERS
+from streamlab.analysis.doctor.verdicts import RUN, VERDICTS, Case, Verdict, decide
 from streamlab.analysis.judge import Outcome
 from streamlab.consumer.attempt import State
 from streamlab.wire.events import Severity
 
 if TYPE_CHECKING:
-    from streamlab.analysis.examined import Examined
+    from streamlab.analysis.doctor.examined import Examined
     from streamlab.streams.recording import Recording, RecordingFile
 
 __all__ = ["LAYERS", "Diagnosis", "Finding", "Severity", "diagnose", "examine"]
@@ -89,7 +89,7 @@ def examine(
     >>> examine(Recording()).diagnosis.verdict
     'empty'
     """
-    from streamlab.analysis.examined import examined
+    from streamlab.analysis.doctor.examined import examined
 
     return examined(recording, **options)
 

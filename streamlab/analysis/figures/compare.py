@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from streamlab.analysis.drawing import WIDTH, Board, Drawing, fitted
-from streamlab.analysis.flow import Flow, flow_of
+from streamlab.analysis.figures.drawing import WIDTH, Board, Drawing, fitted
+from streamlab.analysis.figures.flow import Flow, flow_of
+from streamlab.analysis.figures.phase_look import BIG, Item, Key
+from streamlab.analysis.figures.scale import HEIGHT, Scale
+from streamlab.analysis.figures.stream import LEFT, RIGHT, Strip
 from streamlab.analysis.given import Given
-from streamlab.analysis.phase_look import BIG, Item, Key
 from streamlab.analysis.plain import clipped, counted, seconds
-from streamlab.analysis.scale import HEIGHT, Scale
-from streamlab.analysis.stream_figure import LEFT, RIGHT, Strip
 
 __all__ = ["compare"]
 

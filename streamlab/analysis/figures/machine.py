@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from streamlab.analysis.drawing import Board, Drawing
-from streamlab.analysis.machine_layout import (
+from streamlab.analysis.figures.drawing import Board, Drawing
+from streamlab.analysis.figures.machine_layout import (
     NAME,
     WORD,
     Edge,

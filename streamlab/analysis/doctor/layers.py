@@ -10,9 +10,9 @@ import json
 import re
 from collections.abc import Callable
 
-from streamlab.analysis.doctor_findings import Finding
-from streamlab.analysis.doctor_rules import RULES
-from streamlab.analysis.doctor_verdicts import Case
+from streamlab.analysis.doctor.findings import Finding
+from streamlab.analysis.doctor.rules import RULES
+from streamlab.analysis.doctor.verdicts import Case
 from streamlab.consumer.turn import Segment, items_of
 
 __all__ = ["layer_of"]

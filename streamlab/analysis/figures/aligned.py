@@ -4,7 +4,7 @@ The phases differ in height as well as in colour, so they can be told apart on a
 pixels: thinking is half as high as text, and a tool call is two rails. Silence longer than a stall
 is a gap. A recording without times is left out, and said to be.
 
-Read next: `compare_figure.py`.
+Read next: `compare.py`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from streamlab.analysis.drawing import WIDTH, Board, Drawing, wide
-from streamlab.analysis.flow import PHASES, Flow, flows_of, timed
+from streamlab.analysis.figures.drawing import WIDTH, Board, Drawing, wide
+from streamlab.analysis.figures.flow import PHASES, Flow, flows_of, timed
+from streamlab.analysis.figures.phase_look import BIG, CALLED, COLOUR, Line, outline
+from streamlab.analysis.figures.scale import HEIGHT, Scale, joined
 from streamlab.analysis.given import Many
-from streamlab.analysis.phase_look import BIG, CALLED, COLOUR, Line, outline
 from streamlab.analysis.plain import counted, seconds
-from streamlab.analysis.scale import HEIGHT, Scale, joined
 from streamlab.errors import UsageError
 
 __all__ = ["At", "aligned"]

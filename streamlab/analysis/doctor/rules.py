@@ -1,9 +1,9 @@
 """The table of the doctor's rules: what can be wrong with a stream, and where that likely lies.
 
-Each rule has a public source, and an example on which it fires (`doctor_examples.py`). A rule's
-layer is the likeliest one; where more is known of a stream, `doctor_layers.py` decides. Its
+Each rule has a public source, and an example on which it fires (`examples.py`). A rule's
+layer is the likeliest one; where more is known of a stream, `layers.py` decides. Its
 severity is the worst that it can have: the readers say "note" where one wire allows what another
-does not. Read next: `doctor_findings.py`, which finds the doctor's own.
+does not. Read next: `findings.py`, which finds the doctor's own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from streamlab.analysis.doctor_wire_rules import SOURCES, WIRE_RULES, Row
+from streamlab.analysis.doctor.wire_rules import SOURCES, WIRE_RULES, Row
 from streamlab.wire.events import Severity
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Rule(msgspec.Struct, frozen=True):
     @property
     def example(self) -> Recording:
         """A small stream on which it fires."""
-        from streamlab.analysis.doctor_examples import example
+        from streamlab.analysis.doctor.examples import example
 
         return example(self.id)
 

@@ -1,6 +1,6 @@
 """The axes of the figures of a report: seconds, bytes, or seconds by powers of ten.
 
-Read next: `stream_figure.py`.
+Read next: `stream.py`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import ceil, floor, inf, log10
 
-from streamlab.analysis.drawing import Board, wide
+from streamlab.analysis.figures.drawing import Board, wide
+from streamlab.analysis.figures.phase_look import BIG
 from streamlab.analysis.lanes import ticks
-from streamlab.analysis.phase_look import BIG
 
 __all__ = ["HEIGHT", "LogScale", "Scale", "joined"]
 

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from streamlab.analysis.corpus_places import Item
-from streamlab.analysis.corpus_rows import Options, batch_of, error_rows, schema
-from streamlab.analysis.corpus_table import Earlier
+from streamlab.analysis.corpus.places import Item
+from streamlab.analysis.corpus.rows import Options, batch_of, error_rows, schema
+from streamlab.analysis.corpus.table import Earlier
 from streamlab.errors import UsageError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ same files meet them in the same order. It opens nothing but archives, and follo
 folder. What cannot be read is an item too, with the reason: nothing is passed over in silence but
 hidden files, links to what is met anyway, and what the caller leaves out.
 
-Read next: `corpus_archives.py`, for what an archive holds.
+Read next: `archives.py`, for what an archive holds.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _leads(path: str, root: str) -> str | None:
 
 def _in_file(item: Item, known: Known) -> Iterator[Item]:
     """A file as one item; of an archive, its members."""
-    from streamlab.analysis.corpus_archives import members_of
+    from streamlab.analysis.corpus.archives import members_of
 
     try:
         status = os.stat(item.path)

@@ -2,7 +2,7 @@
 
 A finding is a rule with its place: the frame, and the offset of that frame's first byte. What is
 found only because the stream ended is at its end. Nothing here decides what the stream is worth;
-`doctor_verdicts.py` does.
+`verdicts.py` does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from streamlab.analysis.doctor_rules import RULES
+from streamlab.analysis.doctor.rules import RULES
 from streamlab.analysis.judge import Outcome
 from streamlab.analysis.plain import seconds
 from streamlab.analysis.problems import problems_of

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from streamlab import __version__
-from streamlab.analysis.corpus_archives import member_bytes
-from streamlab.analysis.corpus_judging import judged
-from streamlab.analysis.corpus_places import Item, shown
+from streamlab.analysis.corpus.archives import member_bytes
+from streamlab.analysis.corpus.judging import judged
+from streamlab.analysis.corpus.places import Item, shown
 from streamlab.analysis.doctor import diagnose
 from streamlab.analysis.rows import STREAM_COLUMNS, stream_row, text_of
 from streamlab.consumer.gates import EFFECT, Policy

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import msgspec
 
-from streamlab.analysis.corpus_places import Item, Known
+from streamlab.analysis.corpus.places import Item, Known
 from streamlab.errors import WireError
 
 __all__ = ["is_archive", "member_bytes", "members_of"]

@@ -6,7 +6,7 @@ into it joins. Each way leaves its state on a line of its own, its inputs writte
 every upright line; so no word can lie on another one, on a box or under a line. Which lines cross
 is decided by the order of the terminal states, and the best order is searched for.
 
-Read next: `machine_figure.py`, which draws it.
+Read next: `machine.py`, which draws it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations
 from typing import NamedTuple
 
-from streamlab.analysis.drawing import WIDTH, wide
+from streamlab.analysis.figures.drawing import WIDTH, wide
 from streamlab.consumer.attempt import Input, State
 
 __all__ = [

@@ -3,7 +3,7 @@
 One line a stream on an axis by powers of ten, with the median, p90 and p99 of `metrics.py` on it.
 Gaps need times: a recording without any is left out, and said to be.
 
-Read next: `ladder_figure.py`.
+Read next: `ladder.py`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import NamedTuple
 
-from streamlab.analysis.drawing import WIDTH, Board, Drawing, fitted, wide
-from streamlab.analysis.flow import Flow, flows_of, timed
+from streamlab.analysis.figures.drawing import WIDTH, Board, Drawing, fitted, wide
+from streamlab.analysis.figures.flow import Flow, flows_of, timed
+from streamlab.analysis.figures.phase_look import BIG, symbol, tinted
+from streamlab.analysis.figures.scale import HEIGHT, LogScale
 from streamlab.analysis.given import Many
 from streamlab.analysis.meter import DIGITS
 from streamlab.analysis.metrics import STALL_S, Spread
-from streamlab.analysis.phase_look import BIG, symbol, tinted
 from streamlab.analysis.plain import clipped, counted, seconds
-from streamlab.analysis.scale import HEIGHT, LogScale
 from streamlab.errors import UsageError
 
 __all__ = ["gap_distribution", "gaps_of"]

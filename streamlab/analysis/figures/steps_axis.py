@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import Literal, NamedTuple
 
-from streamlab.analysis.drawing import Board, levels
+from streamlab.analysis.figures.drawing import Board, levels
 from streamlab.analysis.lanes import HOW_ENDED, ticks
 from streamlab.analysis.trace import Step, Trace
 from streamlab.analysis.trace import trace as fold

@@ -2,7 +2,7 @@
 
 What moved the attempt (`consumer/attempt.py`) decides, since the table of its states has weighed
 everything that came, in order: the first thing that breaks an answer is the one that counts. Here
-that is only told apart further. Read next: `doctor_layers.py`, whose fault it likely is.
+that is only told apart further. Read next: `layers.py`, whose fault it likely is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from streamlab.analysis.doctor_findings import Finding
+from streamlab.analysis.doctor.findings import Finding
 from streamlab.analysis.judge import Outcome
 from streamlab.consumer.attempt import Input
 

@@ -5,7 +5,7 @@
 
 `scan` reads; a second one over the same files takes over what has not changed. `read` and `summary`
 answer: how many are whole, how long is the wait, what is good enough, by model, by day. Read next:
-`corpus_rows.py`, what one file becomes; `corpus_summary.py`, what is made of the rows.
+`rows.py`, what one file becomes; `summary.py`, what is made of the rows.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from streamlab.analysis.corpus_places import Item, found
-from streamlab.analysis.corpus_rows import COLUMNS, Options, rows_of
-from streamlab.analysis.corpus_running import Batch, Borrowed, Engine, Pool, batches, run
-from streamlab.analysis.corpus_summary import NEEDED, SUMMARY, objectives_of, read, summary, worst
-from streamlab.analysis.corpus_table import Earlier, Table
+from streamlab.analysis.corpus.places import Item, found
+from streamlab.analysis.corpus.rows import COLUMNS, Options, rows_of
+from streamlab.analysis.corpus.running import Batch, Borrowed, Engine, Pool, batches, run
+from streamlab.analysis.corpus.summary import NEEDED, SUMMARY, objectives_of, read, summary, worst
+from streamlab.analysis.corpus.table import Earlier, Table
 from streamlab.consumer.attempt import State
 from streamlab.consumer.gates import EFFECT, Policy
 from streamlab.errors import UsageError

@@ -4,7 +4,7 @@ A judge's `watch`, as the timeline is, which it holds. It keeps for each content
 byte, its phase and its segment, up to `MAX_ARRIVALS`; the metrics are always of the whole stream.
 A recording without times still has an order: its figures go by bytes, where they can.
 
-Read next: `stream_figure.py`.
+Read next: `stream.py`.
 """
 
 from __future__ import annotations

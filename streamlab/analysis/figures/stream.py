@@ -3,7 +3,7 @@
 A recording without times is drawn over its bytes, and says so: the order is known, silences are
 not.
 
-Read next: `compare_figure.py`, which draws two of them on one axis.
+Read next: `compare.py`, which draws two of them on one axis.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from streamlab.analysis.drawing import WIDTH, Board, Drawing, fitted, wide
-from streamlab.analysis.flow import Flow, Run, amount, flow_of
+from streamlab.analysis.figures.drawing import WIDTH, Board, Drawing, fitted, wide
+from streamlab.analysis.figures.flow import Flow, Run, amount, flow_of
+from streamlab.analysis.figures.phase_look import BIG, Item, Key, bars, symbol, tinted
+from streamlab.analysis.figures.scale import HEIGHT, Scale, joined
 from streamlab.analysis.given import Given
 from streamlab.analysis.lanes import HOW_ENDED
-from streamlab.analysis.phase_look import BIG, Item, Key, bars, symbol, tinted
 from streamlab.analysis.plain import clipped, counted, seconds, visible
-from streamlab.analysis.scale import HEIGHT, Scale, joined
 
 __all__ = ["Lane", "Strip", "lanes_of", "stream_timeline"]
 

@@ -9,7 +9,7 @@ shows it in a notebook that it does not trust yet, and it follows the theme: Lab
 colour scheme, and an image's own media query asks for that. This is the only module that imports
 matplotlib, and only when something is drawn.
 
-Read next: `plots.py` and `machine_figure.py`, which say what is drawn.
+Read next: `plots.py` and `machine.py`, which say what is drawn.
 """
 
 from __future__ import annotations
