@@ -222,8 +222,13 @@ A stream that breaks is recorded too, and a finding.""",
   streamlab convert capture.har --to stream.jsonl --split --out streams/
   streamlab convert flows.mitm --to sse --out answer.sse
   streamlab convert answer.sse.gz --to jsonl --out - | jq .type
+Keys, tokens and e-mail addresses become as many asterisks, so that every byte stays in its place;
+--keep leaves them. A file is written beside its source, unless --out says where; standard input
+goes to standard output. --split parts the streams of a capture, and the answers in one stream.
 
-{STATUS}.""",
+{STATUS}.
+A finding: a file that holds several streams without --split, a verdict that the new form changes,
+and a form that is not written because an answer that may not be used would look usable in it.""",
     ),
     "scan": (
         "read a folder of recordings into one Parquet file, a row a stream",
@@ -232,8 +237,12 @@ A stream that breaks is recorded too, and a finding.""",
   streamlab scan recordings/ --out streams.parquet
   streamlab scan 'logs/2026-11-*' more.zip --out streams.parquet --objectives slo.toml --by model
   streamlab scan /shared/recordings --out streams.parquet --scheduler tcp://127.0.0.1:8786
+The objectives are a small file, [objectives] with lines such as ttft_s = 1.5. Run again, or after
+Ctrl-C, the same command reads only what is new or has changed. A Dask cluster reads the files by
+the same paths (pip install 'streamlab[dask]').
 
-{STATUS}.""",
+{STATUS}.
+A file that cannot be read is a row that says why.""",
     ),
     "explore": (
         "try every order of cancel, commit, crash and the rest",
