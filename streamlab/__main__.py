@@ -129,7 +129,7 @@ def bench_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python3 -m streamlab bench",
         description="Measure CPU per event against a floor and against each vendor's SDK, in one "
-        "run, and say which aims are met. It takes about two minutes.",
+        "run, and say which aims are met. It takes about three minutes.",
         allow_abbrev=False,
     )
     add = parser.add_argument
@@ -140,6 +140,7 @@ def bench_parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="measure the whole .sse files in it too (default: fixtures)",
     )
+    add("--scan", type=int, default=1000, metavar="N", help="recordings to scan (default: 1000)")
     add("--json", action="store_true", help="one object a row, in place of the table and the aims")
     return parser
 

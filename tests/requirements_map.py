@@ -28,6 +28,7 @@ ATTEMPT = "05-the-attempt"
 CANCEL = "06-cancel-against-commit"
 TOOL_LOOP = "07-the-tool-loop"
 DIALECTS = "08-four-dialects"
+RECORDINGS = "10-reading-recordings"
 LAWS_OF_DIALECTS = "test_dialect_laws.py"
 STOPPED = "test_gates.py::test_the_first_gate_that_does_not_pass_decides_and_says_what_it_saw"
 
@@ -362,8 +363,14 @@ ROWS: dict[str, Row] = {
     "B17": Row(
         "06 10",
         "The trace of an attempt says what happened, and holds nothing of what was proposed.",
-        ("test_lesson_06.py::test_the_trace_says_what_happened_and_holds_no_payload",),
-        (f"{CANCEL}#ledger",),
+        (
+            "test_lesson_06.py::test_the_trace_says_what_happened_and_holds_no_payload",
+            "test_lesson_10.py::test_a_row_of_a_scan_holds_nothing_of_what_was_said",
+        ),
+        (
+            f"{CANCEL}#ledger",
+            f"{RECORDINGS}#scan",
+        ),
     ),
     # --- the interface: types, the reader, the reducer
     "C1": Row(
@@ -1105,6 +1112,26 @@ ROWS: dict[str, Row] = {
         ),
         (f"{DIALECTS}#headers",),
     ),
+    "C17": Row(
+        "10",
+        "A proxy that collects an answer is told from a slow model by the arrival times alone.",
+        (
+            "test_proxies.py::test_the_times_alone_say_whether_a_proxy_collects",
+            "test_proxies.py::test_what_was_kept_has_the_same_bytes_and_the_same_verdict",
+            "test_lesson_10.py::test_of_six_ways_two_hold_the_answer_back",
+            "test_lesson_10.py::test_what_collects_makes_the_model_look_faster",
+            "test_lesson_10.py::test_the_solution_agrees_with_the_meter_on_what_a_real_proxy_did",
+            "test_lesson_10.py::test_thursday_stands_out_by_what_was_held_and_not_by_its_median",
+        ),
+        (
+            f"{RECORDINGS}#rhythm",
+            f"{RECORDINGS}#predict-proxy",
+            f"{RECORDINGS}#run-proxy",
+            f"{RECORDINGS}#run-pace",
+            f"{RECORDINGS}#by-model",
+            f"{RECORDINGS}#aligned",
+        ),
+    ),
     "C18": Row(
         "08",
         "A recorded log and what it should have meant are a test of reader and reducer.",
@@ -1136,6 +1163,4 @@ ROWS: dict[str, Row] = {
 }
 
 #: Lessons that are still to be written -> their rows. A row moves from here to `ROWS`.
-LATER: dict[str, tuple[str, ...]] = {
-    "10": ("C17",),
-}
+LATER: dict[str, tuple[str, ...]] = {}

@@ -75,7 +75,7 @@ def test_the_help_of_test_says_what_it_does_with_its_arguments(bare: Checkout) -
 def test_every_option_of_bench_is_described() -> None:
     parser = main.bench_parser()
     assert all(action.help for action in parser._actions)
-    assert "about two minutes" in parser.format_help()
+    assert "about three minutes" in parser.format_help()
 
 
 def test_the_version_needs_no_set_up(bare: Checkout) -> None:

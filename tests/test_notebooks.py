@@ -261,6 +261,7 @@ VIEWS = {
     r"\bTurnView\(": r"\brun_turn\(",
     r"\bCardView\(": r"\bcard\.at\(",
     r"\bDialectStepper\(": r"\btrace\(",
+    r"\bInspector\(": r"\btables\.\w+\(",
 }
 
 

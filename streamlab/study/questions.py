@@ -25,6 +25,7 @@ from streamlab.study import (
     lesson_07,
     lesson_08,
     lesson_09,
+    lesson_10,
 )
 from streamlab.study.tasks import UNANSWERED, Case, Exercise, Question
 
@@ -41,6 +42,7 @@ LESSONS = (
     lesson_07,
     lesson_08,
     lesson_09,
+    lesson_10,
 )
 
 QUESTIONS: dict[str, Question] = {each.id: each for lesson in LESSONS for each in lesson.QUESTIONS}
