@@ -15,6 +15,7 @@ from what the doctor says. Three rules of labelling:
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable, Iterator
 from random import Random
@@ -386,6 +387,20 @@ def bad_json(wire: str, seed: int) -> tuple[Recording, Label]:
     )
 
 
+def of_gemini(reason: str, label: Label) -> Make:
+    """A stop reason that only one wire has."""
+
+    def make(wire: str, seed: int) -> tuple[Recording, Label]:
+        if wire != GEMINI:
+            raise UsageError("another wire has no such reason")
+        whole = synth.greeting(wire=wire, seed=seed)
+        data = whole.data.replace(b'"finishReason":"STOP"', f'"finishReason":"{reason}"'.encode())
+        assert data != whole.data
+        return Recording.from_bytes(data, wire=wire), label
+
+    return make
+
+
 def of_policy(input: dict[str, Any], policy: Policy, label: Label) -> Make:
     """A whole call that the application does not take."""
 
@@ -415,6 +430,7 @@ PAUSED: Label = ("paused", "vendor")
 SILENT: Label = ("silent", "network")
 FAILED: Label = ("provider error", "vendor")
 AT_GATEWAY: Label = ("provider error", "gateway")
+AT_US: Label = ("provider error", "ours")
 CANCELLED: Label = ("cancelled", "client")
 NO_STREAM: Label = ("not a stream", "gateway")
 
@@ -453,7 +469,34 @@ CAUSES: dict[str, Make] = {
     "gateway's page in the middle": said(NGINX, BY_GATEWAY),
     "not streamed": not_streamed,
     "gateway's JSON": bare(b'{"message": "Bad Gateway", "code": 502}\n', AT_GATEWAY),
-    "framework's JSON": bare(b'{"detail": "Not authenticated"}', AT_GATEWAY),
+    "gateway's sentence": bare(b'{"message": "Internal server error"}', AT_GATEWAY),
+    "gateway's problem": bare(
+        b'{"type": "about:blank", "title": "Gateway time-out", "status": 504}', AT_GATEWAY
+    ),
+    "framework's JSON": bare(b'{"detail": "Not authenticated"}', AT_US),
+    "a cloud's key": bare(
+        b'{"error": {"code": "401", "message": "Access denied: invalid subscription key"}}', AT_US
+    ),
+    "a relay's key": said(
+        b'data: {"error": {"message": "litellm.AuthenticationError: bad key", "code": "401"}}\n\n',
+        AT_US,
+    ),
+    "a relay's vendor": said(
+        b'data: {"error": {"message": "litellm.RateLimitError: slow down", "code": "429"}}\n\n',
+        FAILED,
+    ),
+    "a filter": said(
+        b'event: error\ndata: {"type": "error", "error": {"type": "invalid_request_error", '
+        b'"message": "Output blocked by content filtering policy"}}\n\n',
+        REFUSED,
+    ),
+    "a field of its own": said(
+        b'error: {"code": 500, "message": "the context is full", "type": "server_error"}\n\n',
+        FAILED,
+    ),
+    "no decoding": bare(gzip.compress(b'data: {"id": 1}\n\n' * 9, mtime=0), NO_STREAM),
+    "no thought signature": of_gemini("MISSING_THOUGHT_SIGNATURE", AT_US),
+    "no such function": of_gemini("UNEXPECTED_TOOL_CALL", ("provider error", "model")),
     "router's error": said(
         b'data: {"error": {"code": 502, "message": "Provider returned error"}}\n\n', AT_GATEWAY
     ),

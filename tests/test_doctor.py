@@ -20,7 +20,7 @@ from streamlab.analysis.doctor import Diagnosis, Finding, diagnose, examine
 from streamlab.analysis.doctor.examples import EXAMPLES, judged
 from streamlab.analysis.doctor.findings import find
 from streamlab.analysis.doctor.rules import LAYERS, RULES
-from streamlab.analysis.doctor.verdicts import BY, RUN, VERDICTS
+from streamlab.analysis.doctor.verdicts import BY, RETRY, RUN, TELL, UNCHANGED, VERDICTS
 from streamlab.consumer.attempt import Attempt, Input, State
 from streamlab.streams.edit import frames
 from streamlab.wire.sse import BOM
@@ -205,7 +205,9 @@ def test_a_finding_names_the_frame_and_its_first_byte(case: Case) -> None:
             "ambiguous",
         )
         if exact and finding.byte not in (size, None):
-            assert finding.byte == starts[finding.frame or 0], finding
+            start = starts[finding.frame or 0]
+            beside = finding.byte > start and case.recording.data[finding.byte :].startswith(b"{")
+            assert finding.byte == start or beside, finding
 
 
 def test_the_first_bad_event_is_the_one_that_the_verdict_rests_on() -> None:
@@ -258,7 +260,8 @@ ERROR = {"type": "error", "error": {"type": "overloaded_error", "message": "Over
         (b'{"error":{"code":503,"message":"x","status":"UNAVAILABLE"}}', "vendor"),
         (b'{"error":{"code":400,"message":"x","status":"INVALID_ARGUMENT"}}', "ours"),
         (b'{"error":{"type":"authentication_error","message":"x"}}', "ours"),
-        (b'{"detail":"Not Found"}', "gateway"),
+        (b'{"detail":"Not Found"}', "ours"),
+        (b'{"message":"Service Unavailable"}', "gateway"),
         (b'{"message":"Bad gateway","code":502}', "gateway"),
         (b'data: {"error":{"code":502,"message":"x"}}\n\n', "gateway"),
         (b'data: {"error":{"message":"upstream closed","type":"server_error"}}\n\n', "gateway"),
@@ -268,12 +271,92 @@ ERROR = {"type": "error", "error": {"type": "overloaded_error", "message": "Over
     ],
     ids=[
         *("overloaded", "unframed, the vendor's shape", "numbered", "a bad request", "no key"),
-        *("a framework", "a gateway", "a router", "a relay's words", "a web page", "not asked"),
+        *("a framework", "a gateway's sentence", "a gateway", "a router", "a relay's words"),
+        *("a web page", "not asked"),
         "input cut by the model",
     ],
 )
 def test_the_layer_is_told_by_the_evidence(data: bytes, layer: str) -> None:
     assert seen(data).layer == layer
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict", "layer"),
+    [
+        ({"type": "billing_error", "message": "x"}, "provider error", "ours"),
+        ({"message": "maximum context length is 8", "code": 400}, "provider error", "ours"),
+        ({"message": "litellm.AuthenticationError: x", "code": "500"}, "provider error", "ours"),
+        ({"message": "litellm.Timeout: x", "code": "408"}, "provider error", "gateway"),
+        ({"message": "Provider returned error", "code": 429}, "provider error", "vendor"),
+        ({"message": "flagged", "code": "content_filter"}, "refused", "model"),
+        ({"message": "Output blocked by content filtering policy"}, "refused", "model"),
+        ({"message": "x", "code": "tool_use_failed"}, "provider error", "model"),
+        ({"message": "CUDA out of memory"}, "provider error", "vendor"),
+    ],
+    ids=[
+        *("no money", "too long", "a relay's word for a bad key", "a relay's time is up"),
+        *("a relay's word for a limit", "a filter's code", "a filter's sentence"),
+        *("a call that nobody could read", "a machine"),
+    ],
+)
+def test_an_error_is_told_by_its_own_words(error: dict[str, Any], verdict: str, layer: str) -> None:
+    found = seen(f"data: {json.dumps({'error': error})}\n\n".encode())
+    assert (found.verdict, found.layer) == (verdict, layer)
+
+
+def test_the_same_request_is_not_tried_again_where_it_is_at_fault() -> None:
+    found = seen(stream([start(), {"type": "error", "error": {"type": "billing_error"}}]))
+    assert UNCHANGED in found.may_not and RETRY not in found.may
+
+
+def test_nothing_is_shown_where_nothing_came() -> None:
+    for found in (seen(stream([ERROR])), diagnose(judge(Recording(ending="reset")))):
+        assert found.may == (TELL, RETRY)
+
+
+def test_a_page_in_the_middle_is_the_first_bad_event() -> None:
+    data = stream(TEXT[:4])
+    found = seen(data + b"<html>\n<title>502</title>\n</html>\n")
+    assert (found.verdict, found.layer) == ("broken off", "gateway")
+    assert found.first is not None
+    assert (found.first.rule, found.first.byte) == ("unframed", len(data))
+
+
+def test_an_input_that_does_not_parse_is_at_the_frame_that_ends_it() -> None:
+    bits = [fragment(0, "{'item'"), fragment(0, ": 1}")]
+    before = stream([start(), block(0, "tool_use"), *bits])
+    found = seen(before + stream([stop(0), end("tool_use"), CALL[-1]]))
+    assert found.first is not None
+    assert (found.first.rule, found.first.byte) == ("tool-input", len(before))
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "gemini"])
+def test_words_that_come_again_are_no_second_answer_where_no_frame_opens_it(wire: str) -> None:
+    def chunk(text: str, reason: str | None = None) -> dict[str, Any]:
+        if wire == "gemini":
+            part = {"content": {"parts": [{"text": text}]}, "finishReason": reason, "index": 0}
+            return {"candidates": [part]}
+        delta = {"role": "assistant", "content": text}
+        return {"id": "c", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+
+    last = chunk("!", "STOP" if wire == "gemini" else "stop")
+    said = [*map(chunk, ("No", ", no. ", "No", ", no. ")), last]
+    data = b"".join(f"data: {json.dumps(each)}\n\n".encode() for each in said)
+    assert seen(data + b"data: [DONE]\n\n" * (wire != "gemini")).verdict == "whole"
+
+
+def test_an_answer_of_another_id_whose_counts_begin_again_is_a_second_one() -> None:
+    def chunk(id: str, count: int) -> dict[str, Any]:
+        part = {"content": {"parts": [{"text": "x"}]}, "index": 0}
+        usage = {"promptTokenCount": 3, "candidatesTokenCount": count}
+        return {"candidates": [part], "responseId": id, "usageMetadata": usage}
+
+    last = chunk("b", 9)
+    last["candidates"][0]["finishReason"] = "STOP"
+    chunks = [chunk("a", 4), chunk("a", 8), chunk("b", 4), last]
+    found = seen(b"".join(f"data: {json.dumps(each)}\n\n".encode() for each in chunks))
+    assert (found.verdict, found.layer) == ("two answers", "gateway")
+    assert found.first is not None and found.first.frame == 3
 
 
 INPUT = ['{"item": ', '"W-7"', ', "label": ', '"Ready"', "}"]

@@ -138,7 +138,7 @@ def test_a_problem_names_its_frame_and_byte() -> None:
 
 def test_the_picture_ends_with_the_doctor() -> None:
     shown = drawn(CUT, width=140).partition("\ndoctor ")[2].splitlines()
-    assert shown[0].strip() == "broken off at frame 11 (byte 1432) [clean-end]"
+    assert shown[0].strip() == "broken off after frame 11 (byte 1432) [clean-end]"
     assert shown[2].strip().startswith("likely a gateway or proxy: ")
     assert [line.split()[0] for line in shown[3:6]] == ["may", "may", "advice"]
     whole = drawn(synth.greeting(), width=140).partition("\ndoctor ")[2].splitlines()

@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from streamlab.analysis.doctor import Diagnosis, diagnose
+from streamlab.analysis.doctor import diagnose
 from streamlab.analysis.doctor.rules import RULES
 from streamlab.analysis.judge import Outcome
 from streamlab.analysis.lanes import ASCII, COLOUR, HOW_ENDED, MAX_LANES, UNICODE, Lanes, Signs
@@ -84,7 +84,7 @@ def picture(
         "gates": _gates(outcome.verdicts, signs),
         "problems": [*_problems(outcome, timeline, signs)],
         "timing": [] if outcome.metrics is None else [*_timings(outcome.metrics)],
-        "doctor": [*_doctor(diagnose(outcome), signs)],
+        "doctor": [*_doctor(outcome, signs)],
     }
     return Group(
         *_heading(outcome, timeline, file, about, signs),
@@ -206,6 +206,8 @@ def _problems(outcome: Outcome, timeline: Timeline, signs: Signs) -> list[Text]:
 def _problem(problem: Problem, timeline: Timeline, signs: Signs) -> Text:
     place = timeline.place_of(problem.at)
     where = f" at frame {problem.at}" if problem.at else ""
+    if problem.rule == "incomplete":  # that is seen at the end only
+        place, where = timeline.end, where.replace("at", "after", 1)
     if place is not None and "(byte " not in problem.message:
         where += f" (byte {place.byte})"
     sign = f"{signs.mark[problem.severity]} {problem.severity}"
@@ -217,13 +219,16 @@ def _more(count: int) -> list[Text]:
     return [Text(f"and {count:,} more: see --json", "dim")] if count > 0 else []
 
 
-def _doctor(diagnosis: Diagnosis, signs: Signs) -> Iterator[RenderableType]:
+def _doctor(outcome: Outcome, signs: Signs) -> Iterator[RenderableType]:
     """What the stream is worth, where it went wrong, and what may be done with it."""
+    diagnosis = diagnose(outcome)
     first, style = diagnosis.first, OF_VERDICT.get(diagnosis.verdict, "bold red")
     head = Text.assemble((diagnosis.verdict, style))
     if first is not None and first.frame:
         byte = "" if first.byte is None else f" (byte {first.byte})"
-        head.append(f" at frame {first.frame}{byte}")
+        number, start = outcome.signs.last
+        after = number == first.frame and (first.byte or 0) > start
+        head.append(f" {'after' if after else 'at'} frame {first.frame}{byte}")
     yield head.append(f" [{first.rule}]", "dim") if first is not None else head
     if first is not None:
         says = clipped(diagnosis.says, MAX_SHOWN)

@@ -79,6 +79,7 @@ class Signs(msgspec.Struct, frozen=True):
     error_name: str = ""  #: that frame's event name
     unframed: bool = False  #: whether the first error was no frame of an event stream
     odd: dict[str, int] = {}  #: a kind of line or character -> the offset of the first one
+    unknown: bytes = b""  #: the payload of the last frame, where that is no known event
 
 
 class Noting:
@@ -91,10 +92,13 @@ class Noting:
         self._places: dict[int, int] = {}
         self._last: Frame | None = None
         self._opening: list[bytes] = []  # the first two frames
-        self._matched = self._again = self._role = self._stop = self._fell = self._settled = 0
+        self._matched: Frame | None = None
+        self._again = self._role = self._stop = self._fell = self._settled = 0
         self._output = 0
         self._repeats: list[int] = []
         self._error: tuple[bytes, str, bool] | None = None
+        self._unknown: Frame | None = None
+        self._renamed = 0  # the frame whose id of the response is a new one
         self._odd: dict[str, int] = {}
         self._at = 0
         self._tail = b"\n"  # as if a line had ended before the first byte
@@ -129,7 +133,7 @@ class Noting:
             last=(0, 0) if last is None else (last.number, last.start),
             stop=self._stop,
             again=self._again,
-            role=self._role,
+            role=self._role or (self._fell if self._fell == self._renamed else 0),
             repeats=tuple(self._repeats),
             fell=self._fell,
             settled=self._settled,
@@ -137,6 +141,7 @@ class Noting:
             error_name=name,
             unframed=unframed,
             odd=self._odd,
+            unknown=b"" if last is None or self._unknown is not last else last.data[:MAX_SAID],
         )
 
     # ------------------------------------------------------------------ bytes
@@ -158,6 +163,9 @@ class Noting:
         before, self._turn = self._turn, turn
         if turn.facts is not before.facts or turn.started != before.started:
             self._look(reads)
+            known = len(before.facts.problems)
+            if len(turn.facts.problems) > known:
+                self._find(reads, turn.facts.problems[known:])
         if len(self._opening) < 2:
             self._open(reads)
         elif not self._again:
@@ -175,10 +183,11 @@ class Noting:
             if frame is None:
                 continue
             data = frame.data
-            if matched and data == second:
-                self._again = frame.number - 1
+            if matched is not None and data == second:
+                self._again = matched.number
+                self._put(matched)
                 break
-            matched = data == first
+            matched = frame if data == first else None
         self._matched = matched
 
     def _open(self, reads: list[Read]) -> None:
@@ -186,6 +195,8 @@ class Noting:
         for number, (frame, _) in enumerate(reads):
             if frame is None or frame.data in self._opening or len(frame.data) > MAX_FIRST:
                 continue
+            if not self._opening:
+                self._put(frame)
             self._opening.append(frame.data)
             if len(self._opening) == 2:
                 if reads[number + 1 :]:
@@ -212,6 +223,13 @@ class Noting:
             last = frame or last
         self._output = most
 
+    def _find(self, reads: list[Read], problems: tuple[Problem, ...]) -> None:
+        """The frames of problems that no event states, since only the turn sees them."""
+        numbers = {problem.at for problem in problems}
+        for frame, _ in reads:
+            if frame is not None and frame.number in numbers:
+                self._put(frame)
+
     def _put(self, frame: Frame | None) -> None:
         if frame is not None and len(self._places) < MAX_PLACES:
             self._places[frame.number] = frame.start
@@ -222,12 +240,16 @@ class Noting:
             self._stop = self._stop or event.at
         elif isinstance(event, ProviderError):
             self._state(frame)
+        elif isinstance(event, Unknown):
+            self._unknown = frame or self._unknown
         elif frame is not None and isinstance(event, Problem | Ambiguous):
             again = last is not None and last.data == frame.data and last.number != frame.number
             if again and len(self._repeats) < MAX_REPEATS:
                 self._repeats.append(frame.number)
-            changed = getattr(event, "rule", "") == "id-changed"
-            if changed and frame.number > 2 and b'"role"' in frame.data[:MAX_SAID]:
+            rule = getattr(event, "rule", "")
+            if rule == "response-id-changed":
+                self._renamed = self._renamed or frame.number
+            if rule == "id-changed" and frame.number > 2 and b'"role"' in frame.data[:MAX_SAID]:
                 self._role = self._role or frame.number
 
     def _state(self, frame: Frame | None) -> None:

@@ -16,7 +16,18 @@ import msgspec
 from streamlab.analysis.doctor.findings import Finding, find
 from streamlab.analysis.doctor.layers import layer_of
 from streamlab.analysis.doctor.rules import LAYERS
-from streamlab.analysis.doctor.verdicts import RUN, VERDICTS, Case, Verdict, decide
+from streamlab.analysis.doctor.verdicts import (
+    CORRECT,
+    RETRY,
+    RUN,
+    SHOW_PART,
+    TELL,
+    UNCHANGED,
+    VERDICTS,
+    Case,
+    Verdict,
+    decide,
+)
 from streamlab.analysis.judge import Outcome
 from streamlab.consumer.attempt import State
 from streamlab.wire.events import Severity
@@ -29,7 +40,13 @@ __all__ = ["LAYERS", "Diagnosis", "Finding", "Severity", "diagnose", "examine"]
 
 #: (verdict, layer) -> what is advised, where that is more than the verdict says.
 ADVICE = {
-    ("provider error", "ours"): "Mend the request: the same one will fail again.",
+    (
+        "provider error",
+        "ours",
+    ): "Mend the request, the key or the account: the same request fails again.",
+    ("provider error", "model"): "Ask again; if it recurs, make the tool's schema simpler.",
+    ("bad input", "gateway"): "Discard it and try again: the model is not to blame for its input.",
+    ("silent", "vendor"): "Discard it and try again; set the timeout on progress: a ping is none.",
     ("provider error", "gateway"): "Ask whoever runs what is in between, then try again.",
     ("not a stream", "ours"): "Ask for a stream, or read this with what reads whole answers.",
     ("two answers", "gateway"): "Whatever tries again on the way has to end the stream "
@@ -37,6 +54,13 @@ ADVICE = {
     ("buffered", "vendor"): "Nothing on the way has to change; some providers let a request ask "
     "for tool input as it is written.",
     ("held", "ours"): "Let a person decide; what is permitted here is for the policy to say.",
+}
+
+#: (verdict, layer) -> what may then not be done, though the verdict allows it.
+LESS = {
+    ("provider error", "ours"): RETRY,
+    ("not a stream", "ours"): RETRY,
+    ("bad input", "gateway"): CORRECT,
 }
 
 
@@ -70,9 +94,9 @@ def diagnose(outcome: Outcome) -> Diagnosis:
         verdict=word,
         says=_says(verdict, found),
         layer=layer,
-        may=_may(verdict, outcome),
-        may_not=_may_not(verdict, outcome),
-        advice=ADVICE.get((word, layer), verdict.advice),
+        may=_may(verdict, layer, outcome),
+        may_not=_may_not(verdict, layer, outcome),
+        advice=_advice(verdict, layer, outcome),
         findings=_in_order(case.findings, found),
         because=because,
     )
@@ -95,19 +119,43 @@ def examine(
 
 
 def _says(verdict: Verdict, found: Finding | None) -> str:
-    return verdict.says if found is None else f"{verdict.says.removesuffix('.')}: {found.says}"
+    """The verdict, and what was found; what both would say is said once."""
+    if found is None:
+        return verdict.says
+    told = found.says
+    if verdict.word == "provider error" and found.rule == "unknown-wire":
+        told = f"the whole body is {told.partition('the first frame is ')[2]}"
+    for words in ("not an event stream: ", "not a stream: ", "the provider reports "):
+        told = told.removeprefix(words)
+    return f"{verdict.says.removesuffix('.')}: {told}"
 
 
-def _may(verdict: Verdict, outcome: Outcome) -> tuple[str, ...]:
-    """A call that has passed every gate may also be run, after a commit."""
+def _advice(verdict: Verdict, layer: str, outcome: Outcome) -> str:
+    if verdict.word == "cut short" and outcome.turn.facts.stop_reason == "context_window":
+        return "Shorten the conversation: a higher limit does not help where the window is full."
+    return ADVICE.get((verdict.word, layer), verdict.advice)
+
+
+def _may(verdict: Verdict, layer: str, outcome: Outcome) -> tuple[str, ...]:
+    """What the verdict allows, less what makes no sense here.
+
+    Nothing came that could be shown; the same request fails again; a model is not to be told of
+    what was spoilt on the way. A call that has passed every gate may also be run, after a commit.
+    """
+    may = verdict.may
+    if not outcome.turn.segments:
+        may = tuple(dict.fromkeys(TELL if word == SHOW_PART else word for word in may))
+    less = LESS.get((verdict.word, layer))
     ready = outcome.state is State.VALIDATED_PROPOSAL
-    return (*verdict.may, "commit its proposal, and then run its tool") if ready else verdict.may
+    more = ("commit its proposal, and then run its tool",) if ready else ()
+    return (*(word for word in may if word != less), *more)
 
 
-def _may_not(verdict: Verdict, outcome: Outcome) -> tuple[str, ...]:
+def _may_not(verdict: Verdict, layer: str, outcome: Outcome) -> tuple[str, ...]:
     """Nobody need be told not to run a tool where there is none."""
     called = bool(outcome.turn.calls)
-    return tuple(word for word in verdict.may_not if called or word != RUN)
+    more = (UNCHANGED,) if LESS.get((verdict.word, layer)) == RETRY else ()
+    return (*(word for word in verdict.may_not if called or word != RUN), *more)
 
 
 def _in_order(findings: list[Finding], found: Finding | None) -> tuple[Finding, ...]:

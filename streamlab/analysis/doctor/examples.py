@@ -371,6 +371,7 @@ EXAMPLES: dict[str, bytes | Recording] = {
     "schema": _frames(*PAY, *CALLS),
     "business-rule": _frames(*PAY, *CALLS),
     "not-authorised": _frames(*PAY, *CALLS),
+    "unread-error": _frames(START, b'error: {"code": 500, "message": "context is full"}\n\n'),
     "error-shape": _frames(START, b'{"error": {"type": "overloaded_error"}}\n'),
     "unsigned-thinking": _frames(START, _block(0, "thinking", thinking="So"), _stop(0), *END),
     "result-without-call": _frames(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from streamlab.analysis.doctor.errors import unread_error
 from streamlab.analysis.doctor.rules import RULES
 from streamlab.analysis.judge import Outcome
 from streamlab.analysis.plain import seconds
@@ -20,7 +21,7 @@ from streamlab.consumer.attempt import Input
 from streamlab.wire.events import Severity
 from streamlab.wire.sse import BOM
 
-__all__ = ["LONG_WAIT_S", "Finding", "find"]
+__all__ = ["LONG_WAIT_S", "Finding", "find", "stray_at"]
 
 #: Seconds before the first content, or after the last, from which on somebody should ask why.
 LONG_WAIT_S = 10.0
@@ -33,6 +34,9 @@ ENDED = {
     "timeout": "silence",
     "cancelled": "cancelled",
 }
+
+#: Rules about the end: they stand after the last frame, at the offset where the bytes stop.
+AT_END = frozenset({*ENDED.values(), "late-reset", "incomplete", "recording-truncated"})
 
 #: Stop reason -> the rule that it falls under.
 STOPPED = {
@@ -54,6 +58,9 @@ GATED = {
     "business_rule": "business-rule",
     "authorisation": "not-authorised",
 }
+
+#: Text in a chunk of a wire that has no start of its own.
+_content = re.compile(rb'"(?:content|reasoning|reasoning_content)"\s*:\s*"[^"]').search
 
 _byte_said = re.compile(r"\(byte (\d{1,15})\)")
 
@@ -78,10 +85,13 @@ def _reported(outcome: Outcome) -> Iterator[Finding]:
     """The problems of the stream and of its file."""
     places, settled = outcome.signs.places, outcome.signs.settled
     for number, problem in enumerate(problems_of(outcome)):
-        byte = places.get(problem.at) if number < settled else None
+        at_end = number >= settled and problem.rule in AT_END
+        byte = None if at_end else places.get(problem.at)
         if byte is None:
             said = _byte_said.findall(problem.message)
-            byte = min(int(said[-1]), outcome.bytes) if said else outcome.bytes
+            byte = min(int(said[-1]), outcome.bytes) if said else None
+            if byte is None:
+                byte = outcome.bytes if at_end else stray_at(outcome)
         frame = problem.at or None
         yield Finding(problem.rule, problem.severity, problem.message, frame, byte if frame else 0)
 
@@ -170,16 +180,25 @@ def _is_half(text: str) -> bool:
 def _again(outcome: Outcome) -> Iterator[Finding]:
     """An answer, or a frame of it, that came again."""
     signs = outcome.signs
-    if signs.again:
+    if signs.again and (signs.fell == signs.again or _opens(outcome)):
         says = "the first two frames come again, one after the other"
         yield _at(outcome, "answer-again", says, signs.again)
     elif signs.role:
-        says = "a chunk with a new id and a role, in the middle"
+        says = "a chunk of another answer, with an id of its own, comes in the middle"
         yield _at(outcome, "another-start", says, signs.role)
     if signs.repeats:
         first = signs.repeats[0]
         says = f"frame {first} is frame {first - 1} again, byte for byte"
         yield _at(outcome, "frame-again", says, first)
+
+
+def _opens(outcome: Outcome) -> bool:
+    """Whether the first frame can come once only: it is a start, and no content yet.
+
+    Where it is content, two frames may honestly come again: "no, no, no, no".
+    """
+    first = outcome.signs.head.split(b"\n", 1)[0].split(b"\r", 1)[0]
+    return outcome.wire != "gemini" and not _content(first)
 
 
 def _error(outcome: Outcome) -> Iterator[Finding]:
@@ -194,6 +213,24 @@ def _error(outcome: Outcome) -> Iterator[Finding]:
         yield _at(outcome, "error-shape", "the error has no event name", at)
     elif outcome.wire in ("openai-chat", "gemini") and not _begins_with_error(signs.error):
         yield _at(outcome, "error-shape", "the error is not where this wire puts it", at)
+
+
+def _unread(outcome: Outcome) -> Iterator[Finding]:
+    """An error that no client reads, and after which nothing came."""
+    if outcome.turn.facts.error or not outcome.bytes:
+        return
+    if error := unread_error(outcome):
+        says = f"the last that came is no event, and speaks of an error: {error.message[:200]}"
+        found = _at(outcome, "unread-error", says, outcome.frames)
+        byte = stray_at(outcome)
+        yield found if byte is None else msgspec.structs.replace(found, byte=byte)
+
+
+def stray_at(outcome: Outcome) -> int | None:
+    """Where the lines begin that are no field of an event, if nothing came after them."""
+    told = next((p.message for p in outcome.turn.facts.problems if p.rule == "unframed"), "")
+    said = _byte_said.findall(told)
+    return int(said[-1]) if said and int(said[-1]) > outcome.signs.last[1] else None
 
 
 def _begins_with_error(data: bytes) -> bool:
@@ -252,6 +289,7 @@ DETECTORS: tuple[Callable[[Outcome], Iterator[Finding]], ...] = (
     _parts,
     _again,
     _error,
+    _unread,
     _dress,
     _times,
 )

@@ -7,52 +7,19 @@ why it is that one; where nothing more is known, the rule's own layer stands.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 
+from streamlab.analysis.doctor.errors import cause_of, error_of
 from streamlab.analysis.doctor.findings import Finding
 from streamlab.analysis.doctor.rules import RULES
 from streamlab.analysis.doctor.verdicts import Case
 from streamlab.consumer.turn import Segment, items_of
+from streamlab.wire.payload import NotJSON, parse_input
 
 __all__ = ["layer_of"]
 
 #: A layer, and why.
 Layer = tuple[str, str]
-
-#: How the vendors name an error of their own, over all wires, as their pages list them.
-VENDORS = frozenset(
-    {
-        *("api_error", "overloaded_error", "rate_limit_error", "timeout_error", "conflict_error"),
-        *("server_error", "rate_limit_exceeded", "vector_store_timeout", "server_is_overloaded"),
-        *("UNAVAILABLE", "INTERNAL", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED", "ABORTED"),
-    }
-)
-
-#: How the servers that run open models, and cloud services, name theirs.
-NAMED = ("Exception", "Error")
-
-#: How a vendor names one that the request is to blame for.
-OURS = frozenset(
-    {
-        *("invalid_request_error", "authentication_error", "billing_error", "permission_error"),
-        *("not_found_error", "request_too_large", "insufficient_quota", "invalid_api_key"),
-        *("context_length_exceeded", "invalid_prompt", "model_not_found"),
-        *("INVALID_ARGUMENT", "UNAUTHENTICATED", "PERMISSION_DENIED", "NOT_FOUND"),
-        *("FAILED_PRECONDITION",),
-    }
-)
-
-#: Words, and codes of HTTP, that only something between the client and the vendor says.
-_gateway = re.compile(
-    r"\b(bad gateway|gateway time-?out|upstream|proxy|nginx|cloudflare|envoy|haproxy|openresty|"
-    r"litellm|openrouter|load balancer|no healthy|provider returned)\b",
-    re.IGNORECASE,
-)
-GATEWAY_CODES = frozenset({"502", "504", "520", "521", "522", "523", "524", "525", "526", "530"})
-
-#: The wire whose errors have HTTP's codes themselves.
-NUMBERED = "gemini"
 
 #: What shows, beside a doubt, that frames were lost, doubled or moved on the way.
 ON_THE_WAY = ("no-data", "unframed", "frame-again", "after-finish-reason", "after-finish")
@@ -60,8 +27,28 @@ ON_THE_WAY = ("no-data", "unframed", "frame-again", "after-finish-reason", "afte
 #: A tool's input longer than this, in characters times fragments, is not searched for a spoilt one.
 MOST_WORK = 500_000
 
-#: What the model itself did wrong, where the stop reason says so.
-MODEL_REASONS = ("MALFORMED", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS")
+#: What a stop reason that is an error says of whose it is; of any other the rule's layer stands.
+REASONS: dict[str, Layer] = {
+    **dict.fromkeys(
+        (
+            *("MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL"),
+            "TOO_MANY_TOOL_CALLS",
+        ),
+        ("model", "The model wrote what the vendor could not read, or may not write."),
+    ),
+    "MISSING_THOUGHT_SIGNATURE": (
+        "ours",
+        "The request lacks a thought signature that an earlier answer came with.",
+    ),
+}
+
+#: How a body begins -> what it is.
+MAGIC = {
+    b"\x1f\x8b": "A gzip body that nobody decoded: its Content-Encoding was lost, or overlooked.",
+    b"\x28\xb5\x2f\xfd": "A zstd body that nobody decoded: its Content-Encoding was lost, or "
+    "overlooked.",
+    **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "UTF-16: an event stream is always UTF-8."),
+}
 
 
 def layer_of(case: Case, word: str, found: Finding | None) -> Layer:
@@ -74,35 +61,28 @@ def layer_of(case: Case, word: str, found: Finding | None) -> Layer:
 
 
 def _error(case: Case, found: Finding) -> Layer | None:
-    """By the error's own words, then by whether it is one of the vendor's names."""
+    """By the stop reason, or by the error's own words."""
     if found.rule == "stop-reason":
-        raw = case.outcome.turn.facts.raw_stop_reason or ""
-        return (
-            ("model", "The model wrote what the vendor could not read.")
-            if raw.startswith(MODEL_REASONS)
-            else None
-        )
-    kind, _, message = case.outcome.turn.facts.error.partition(": ")
-    if _gateway.search(message) or _gateway.search(kind):
-        return "gateway", "The error speaks of what is between us and the vendor."
-    numbered = case.outcome.wire in (NUMBERED, f"{NUMBERED}-interactions")
-    if kind in OURS or (numbered and kind in ("400", "401", "403", "404")):
-        return "ours", "The error says that the request is at fault."
-    if kind in GATEWAY_CODES and not numbered:
-        return "gateway", "The error is a code with which relays say that they could not get on."
-    known = kind in VENDORS or (numbered and kind.isdigit()) or kind.endswith(NAMED)
-    if case.outcome.signs.unframed and not known:
-        return "gateway", "An error outside the framing, in a shape that is not the vendor's."
-    return None
+        return REASONS.get(case.outcome.turn.facts.raw_stop_reason or "")
+    if found.rule == "refused":
+        return None
+    error = error_of(case.outcome)
+    cause = None if error is None else cause_of(error, case.outcome.wire)
+    return None if cause is None else (cause.layer, cause.says)
 
 
 def _not_a_stream(case: Case, found: Finding) -> Layer | None:
+    head = case.outcome.signs.head
+    if told := next((says for begins, says in MAGIC.items() if head.startswith(begins)), ""):
+        return "gateway", told
     if "a whole answer" in found.says[:40]:
         return "ours", "A whole answer in one piece: the request did not ask for a stream."
     if found.rule == "unknown-wire" and "; it looks like " in found.says:
         return "ours", "A stream of another wire format than we were told."
-    if case.outcome.signs.head.lstrip()[:1] == b"<":
+    if head.lstrip()[:1] == b"<":
         return "gateway", "A web page: no vendor's API answers with one."
+    if case.outcome.frames == 1 and head.lstrip()[:1] in (b"{", b"["):
+        return "gateway", "JSON in one piece, in nobody's shape: something else answers there."
     return None
 
 
@@ -136,6 +116,8 @@ def _bad_input(case: Case, found: Finding) -> Layer | None:
         return None
     if _numbered_wrongly(case, found):
         return "gateway", "The sequence numbers show that frames were lost, doubled or moved."
+    if case.outcome.wire == "openai-responses" and case.first("restated") is None:
+        return None  # the vendor states the input whole again, and as it came
     told = next(filter(None, map(_spoilt, case.outcome.turn.calls)), "")
     return ("gateway", told) if told else None
 
@@ -144,19 +126,33 @@ def _spoilt(call: Segment) -> str:
     """What shows that a call's JSON was whole before its fragments came here; "" for nothing."""
     pieces = items_of(call.content)
     text = "".join(pieces)
-    if not call.error or _parses(text) or len(text) * len(pieces) > MOST_WORK:
+    if not call.error or len(text) * len(pieces) > MOST_WORK:
         return ""
+    moved = not _has_more(text)
     for n, piece in enumerate(pieces[1:], 1):
         before, after = pieces[: n - 1], pieces[n + 1 :]
         if piece == pieces[n - 1] and _parses("".join([*before, piece, *after])):
             return "Without a fragment that came twice the input is whole."
-        if _parses("".join([*before, piece, pieces[n - 1], *after])):
+        if moved and _parses("".join([*before, piece, pieces[n - 1], *after])):
             return "With two neighbouring fragments exchanged the input is whole."
     return _at_a_seam(text, pieces)
 
 
+def _has_more(text: str) -> bool:
+    """Whether it begins with whole JSON: what follows, or stands in it twice, models write too."""
+    try:
+        json.JSONDecoder().raw_decode(text.lstrip())
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def _at_a_seam(text: str, pieces: list[str]) -> str:
-    """Whether JSON that has its end breaks just where two fragments meet."""
+    """Whether JSON that has its end breaks just where two fragments meet.
+
+    A model that leaves a string's quotes away, or writes a line end into it, does so at a
+    fragment's start too.
+    """
     at, seams = 0, set()
     for piece in pieces[:-1]:
         at += len(piece)
@@ -164,8 +160,10 @@ def _at_a_seam(text: str, pieces: list[str]) -> str:
     try:
         json.loads(text)
     except json.JSONDecodeError as why:
-        broken = why.pos in seams and text.rstrip().endswith("}")
-        return "The input breaks where two fragments meet: one is lost." if broken else ""
+        written = why.msg == "Expecting value" and text.count('"') % 2 == 0
+        written |= why.msg.startswith("Invalid control character")
+        if why.pos in seams and text.rstrip().endswith("}") and not written:
+            return "The input breaks where two fragments meet: one is lost."
     except (ValueError, RecursionError):
         pass
     return ""
@@ -173,8 +171,8 @@ def _at_a_seam(text: str, pieces: list[str]) -> str:
 
 def _parses(text: str) -> bool:
     try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
+        return isinstance(parse_input(text), dict)
+    except (NotJSON, ValueError, RecursionError):
         return False
 
 
@@ -208,6 +206,7 @@ def _broken_off(case: Case, found: Finding) -> Layer | None:
 #: Verdict -> what may speak against the layer of the rule that it rests on.
 BY_VERDICT: dict[str, Callable[[Case, Finding], Layer | None]] = {
     "provider error": _error,
+    "refused": _error,
     "not a stream": _not_a_stream,
     "protocol error": _protocol,
     "held": _held,

@@ -132,10 +132,16 @@ OWN_RULES: dict[str, tuple[Row, ...]] = {
     "chat": (
         (
             *("another-start", "warning", "gateway"),
-            "A chunk with a new id and a role comes in the middle: another answer begins.",
+            "A chunk with a new id, and a role or counts that begin again, comes in the middle: "
+            "another answer.",
         ),
     ),
     "event stream": (
+        (
+            *("unread-error", "warning", "vendor"),
+            "The last that came speaks of an error and is no event: clients ignore such a line or "
+            "object.",
+        ),
         (
             *("bom", "warning", "gateway"),
             "A byte order mark: the standard drops it, and two official SDKs lose the first event "

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from streamlab.analysis.doctor.findings import Finding
+from streamlab.analysis.doctor.errors import bare_error, cause_of, error_of
+from streamlab.analysis.doctor.findings import Finding, stray_at
 from streamlab.analysis.judge import Outcome
 from streamlab.consumer.attempt import Input
 
@@ -24,6 +25,8 @@ RETRY = "try again from the start of the turn"
 BACK = "send it back as it is, to be gone on with"
 ASK = "tell the person, and keep it on record"
 TELL = "tell the person"
+UNCHANGED = "try again unchanged"
+CORRECT = "tell the model what is wrong with its input"
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -47,7 +50,7 @@ _VERDICTS = (
     ),
     Verdict(
         "slow",
-        "The answer is whole, but there was a long silence in it.",
+        "The answer is whole, but it kept its reader waiting.",
         (SHOW, KEEP),
         (),
         "Show that it still runs; set the timeout on progress, not on bytes: a ping is none.",
@@ -57,13 +60,13 @@ _VERDICTS = (
         "The answer stops where its tokens ran out, though every marker came.",
         (SHOW_SHORT, "ask again with a higher limit, or for less"),
         (RUN, "keep it as a finished answer"),
-        "Raise the token limit or ask for less; ask for a call that was cut again, whole.",
+        "Raise the token limit, or ask for less; never run a call that was cut.",
     ),
     Verdict(
         "refused",
         "The model or a classifier refused to answer.",
         (TELL,),
-        (SHOW, KEEP, RUN, "try again unchanged"),
+        (SHOW, KEEP, RUN, UNCHANGED),
         "Take back what was shown; change the request, or say that there is no answer to it.",
     ),
     Verdict(
@@ -71,7 +74,7 @@ _VERDICTS = (
         "The provider paused the turn, to be gone on with.",
         (SHOW_PART, BACK),
         (RUN, "keep it as a finished answer"),
-        "Send the answer back as it is, in the same turn, and go on reading.",
+        "Send it back as it is, or its continuation token, in the same turn, and go on reading.",
     ),
     Verdict(
         "held",
@@ -83,7 +86,7 @@ _VERDICTS = (
     Verdict(
         "bad input",
         "The answer is whole, and the input of its tool is not one that may be run.",
-        (SHOW, RETRY, "tell the model what is wrong with its input"),
+        (SHOW, RETRY, CORRECT),
         (RUN, "repair the input and run it"),
         "Never repair an input; give the model the error as the tool's result, or ask again.",
     ),
@@ -96,7 +99,7 @@ _VERDICTS = (
     ),
     Verdict(
         "silent",
-        "Nothing came any more, until the reader gave up.",
+        "No content came any more, until the reader gave up.",
         (SHOW_PART, RETRY),
         (KEEP, RUN),
         "Discard it and try again; if it recurs, look for idle timeouts on the way.",
@@ -145,7 +148,7 @@ _VERDICTS = (
     ),
     Verdict(
         "empty",
-        "Nothing came, and it ended cleanly.",
+        "Nothing of an answer came, and the body ended cleanly.",
         (TELL, RETRY),
         (KEEP, RUN),
         "An empty body is no empty answer: try again, and look at what is on the way.",
@@ -235,21 +238,35 @@ def _violated(case: Case) -> Decided:
     if found is None:
         return "protocol error", None
     if found.rule in ("not-a-stream", "unknown-wire"):
-        return "not a stream", found
+        failed = found.rule == "unknown-wire" and bare_error(case.outcome)
+        return "provider error" if failed else "not a stream", found
     again = found.frame in case.outcome.signs.repeats
     return "two answers" if found.rule in SECOND and not again else "protocol error", found
+
+
+def _failed(case: Case) -> Decided:
+    """The provider says so; where it says that a filter stopped it, that is a refusal."""
+    error = error_of(case.outcome)
+    cause = None if error is None else cause_of(error, case.outcome.wire)
+    blocked = cause is not None and cause.word == "blocked"
+    return "refused" if blocked else "provider error", case.first("provider-error")
 
 
 def _ended(case: Case) -> Decided:
     """The transport stopped before the answer was whole."""
     outcome = case.outcome
+    if found := case.first("unread-error"):
+        return "provider error", found
     if outcome.ending == "eof":
         if found := case.first("paused"):
             return "paused", found
         if found := case.first("done-too-early"):
             return "protocol error", found
-        if not outcome.bytes:
-            return "empty", case.first("empty", "clean-end")
+        begun = outcome.frames or case.first("unfinished-block", "unframed")
+        if (found := case.first("empty")) and not begun:
+            return "empty", found
+        if (found := case.first("unframed")) and stray_at(outcome) is not None:
+            return "broken off", found  # what was written into the body, and ended it
     word = "silent" if outcome.ending == "timeout" else "broken off"
     return word, case.first("clean-end", "cut", "reset", "silence")
 
@@ -262,7 +279,7 @@ BY: dict[Input | None, Callable[[Case], Decided]] = {
     Input.GATES_HELD: _gated,
     Input.GATES_FAILED: _gated,
     Input.VIOLATION: _violated,
-    Input.ERROR: lambda case: ("provider error", case.first("provider-error")),
+    Input.ERROR: _failed,
     Input.AMBIGUITY: lambda case: ("held", case.first("ambiguous")),
     Input.ENDED: _ended,
     Input.BOUND: lambda case: ("endless", case.first("bound")),

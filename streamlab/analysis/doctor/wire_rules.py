@@ -30,7 +30,7 @@ SOURCES = {
     "calls": "OpenAI docs, https://platform.openai.com/docs/guides/function-calling",
     "gemini": "Gemini API reference, https://ai.google.dev/api/generate-content",
     "gemini signatures": "Gemini API docs, https://ai.google.dev/gemini-api/docs/thought-signatures",
-    "interactions": "Gemini API docs, https://ai.google.dev/gemini-api/docs/interactions",
+    "interactions": "Gemini API docs, https://ai.google.dev/gemini-api/docs/interactions/streaming",
     "buffering": "nginx docs, "
     "https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_buffering",
     "all wires": "the four wires' own pages: their readers are streamlab/wire",
