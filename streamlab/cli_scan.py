@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -50,9 +51,12 @@ SHOWN: dict[str, tuple[str, str]] = {
     "errors": ("errors", "{:,}"),
 }
 
-LEGEND = """p50, p90, p99: seconds to the first text, where recordings have times. stall,
-held: those of them with a stall, or held back by a buffering proxy. good:
-complete, and within every objective; what has no times meets none."""
+#: What the heads mean, each said where it is shown.
+LEGEND = {
+    "ttft_p50_s": "p50, p90, p99: seconds to the first text, of the streams that have times.",
+    "stalled": "stall, held: the share of those with a stall, or held back on the way.",
+    "good": "good: complete, and within every objective (without times: within none).",
+}
 
 
 def scan(options: argparse.Namespace) -> int:
@@ -99,7 +103,7 @@ def _status(out: str, done: Scanned) -> int:
     """The exit status, and the line that says why."""
     found, streams = [], counted(done.rows - done.errors, "stream")
     if done.findings:
-        found.append(f"{done.findings:,} of {streams} may not be used as they are")
+        found.append(f"{done.findings:,} of {streams} may not be used as is")
     if done.errors:
         found.append(f"{counted(done.errors, 'file')} could not be read")
     if found:
@@ -119,13 +123,24 @@ def _client(address: str | None) -> Iterator[Any]:
         client_of: Any = import_module("distributed").Client
     except ModuleNotFoundError:
         raise UsageError("--scheduler needs Dask: pip install 'streamlab[dask]'") from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is an exception
+    for name in ("distributed", "distributed.client"):  # what matters is an exception
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
+        _check_address(address)
         client = client_of(address, timeout=10, set_as_default=False)
     except (OSError, ValueError) as why:
         raise UsageError(f"{address}: no Dask scheduler answers ({type(why).__name__})") from None
     with client:
         yield client
+
+
+def _check_address(address: str) -> None:
+    """Raise `ValueError` where it is none: a client of one would print what it thinks of it."""
+    registry: Any = import_module("distributed.comm.registry")
+    scheme, _, place = address.partition("://")
+    registry.get_backend(scheme)
+    if not place:
+        raise ValueError("no address")
 
 
 # ---- what it says
@@ -145,42 +160,45 @@ def _print(done: Scanned, frame: pd.DataFrame, by: list[str], objectives: dict[s
     again = f", {done.reused:,} as before" if done.reused else ""
     console.print(f"{streams} in {counted(done.files, 'file')}{again}")
     table, whole = (corpus.summary(frame, names, objectives) for names in (by, ()))
-    console.print(_table(table, whole, bool(objectives)))
+    names = [name for name in SHOWN if _tells(name, whole, bool(objectives))]
+    console.print(_table(table, whole, names))
     if len(table) > MAX_GROUPS:
         console.print(f"… and {len(table) - MAX_GROUPS:,} more groups")
-    console.print(LEGEND, style="dim")
+    for said in (LEGEND[name] for name in names if name in LEGEND):
+        console.print(said, style="dim")
     if bad := corpus.worst(frame, MAX_WORST):
         _print_worst(console, bad, done.findings + done.errors)
     console.file.flush()
 
 
 def _print_worst(console: Console, bad: list[tuple[str, str]], of: int) -> None:
-    from rich.table import Table
-
-    lines = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    lines.add_column(overflow="fold", max_width=32)
-    lines.add_column(overflow="fold")
-    for why, name in bad:
-        lines.add_row(clipped(why, 90), visible(name))
-    more = f" (the worst of {of:,})" if of > len(bad) else ""
+    """What is wrong, and below it which streams it is wrong with: each on a line of its own."""
+    more = f" (the worst {len(bad)} of {of:,})" if of > len(bad) else ""
     console.print(f"\nlook at{more}:")
-    console.print(lines)
+    for why, group in groupby(bad, key=lambda one: one[0]):
+        console.print(f"  {clipped(why, 200)}", style="bold")
+        for _, name in group:
+            console.print(f"    {visible(name)}", soft_wrap=True)  # a path that can be copied
 
 
-def _table(table: pd.DataFrame, whole: pd.DataFrame, objectives: bool) -> Table:
+def _table(table: pd.DataFrame, whole: pd.DataFrame, names: list[str]) -> Table:
     """The summary for a terminal of 80 columns: what says nothing here is left out."""
     from rich import box
     from rich.table import Table
 
-    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    shown.add_column(" · ".join(map(str, table.index.names)), overflow="fold")
-    names = [name for name in SHOWN if _tells(name, whole, objectives)]
+    several = table.index.nlevels > 1
+    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 0 if several else 1, 0, 0), pad_edge=False)
+    for head in table.index.names:
+        shown.add_column(str(head), overflow="fold")
     for name in names:
         shown.add_column(SHOWN[name][0], justify="right")
-    rows = [(" · ".join(map(_word, key)), row) for key, row in table.head(MAX_GROUPS).iterrows()]
-    rows += [("all", row) for _, row in whole.iterrows() if len(table) > 1]
-    for key, row in rows:
-        shown.add_row(visible(key), *(_cell(row[name], SHOWN[name][1]) for name in names))
+    groups = table.head(MAX_GROUPS).iterrows()
+    rows = [(key if several else (key,), row) for key, row in groups]
+    all_of_them = ("all", *[""] * (table.index.nlevels - 1))
+    rows += [(all_of_them, row) for _, row in whole.iterrows() if len(table) > 1]
+    for keys, row in rows:
+        words = (visible(_word(key)) for key in keys)
+        shown.add_row(*words, *(_cell(row[name], SHOWN[name][1]) for name in names))
     return shown
 
 

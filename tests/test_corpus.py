@@ -6,6 +6,7 @@ executor runs in this process, so that a test can watch it.
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import pickle
@@ -32,6 +33,7 @@ from streamlab.analysis.doctor import diagnose
 from streamlab.analysis.rows import STREAM_COLUMNS, stream_row
 from streamlab.consumer.gates import CHAT
 from streamlab.streams.importers import streams_in
+from tests import captures
 
 ROOT = Path(__file__).parents[1]
 GREETING = synth.greeting().data
@@ -365,6 +367,73 @@ def test_many_members_over_the_same_bytes_are_a_bomb_too(tmp_path: Path) -> None
     assert all("grows" in row["error"] for row in rows[1:])
 
 
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_hidden_members_are_left_out_as_hidden_files_are(kind: str, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    for name in ("a.sse", ".b/c.sse", "__MACOSX/._a.sse", "d/.e.sse"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(GREETING)
+    path = tmp_path / f"x.{kind}"
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w") as packed:
+            for file in sorted(root.rglob("*.sse")):
+                packed.write(file, file.relative_to(root))
+            packed.writestr("../up.sse", GREETING)
+    else:
+        with tarfile.open(path, "w") as archive:
+            archive.add(root, "./.")
+            archive.add(root / "a.sse", "../up.sse")
+    _, rows = scan(path, tmp_path / "out.parquet")
+    assert [Path(row["member"]).name for row in rows] == ["a.sse", "up.sse"]
+
+
+def test_a_capture_in_an_archive_is_masked_and_says_what_it_knows(tmp_path: Path) -> None:
+    url = "https://api.example.com/v1/messages?api_key=sk-ant-api03-" + "planted" * 9
+    data = captures.har(captures.answered(GREETING, url=url))
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as packed:
+        packed.writestr("a.har.gz", gzip.compress(data))
+    (tmp_path / "b.har").write_bytes(data)
+    _, (one, other) = scan(tmp_path, tmp_path / "out.parquet")
+    for name in ("form", "request", "status", "masked", "first_byte_s", "end_s", "state"):
+        assert one[name] == other[name]
+    assert "planted" not in one["request"] and one["masked"] >= 1
+    assert (one["form"], one["first_byte_s"], one["end_s"]) == ("har", 0.5, 1.5)
+
+
+def test_streams_that_a_capture_kept_no_body_of_are_rows_that_say_why(tmp_path: Path) -> None:
+    answer = captures.answered(GREETING)
+    entries = [captures.har_entry(answer, {"size": 9}), captures.har_entry(answer)]
+    (tmp_path / "a.har").write_bytes(captures.har_of(*entries))
+    _, rows = scan(tmp_path, tmp_path / "out.parquet")
+    assert [(row["stream"], row["complete"]) for row in rows] == [(1, True), (2, None)]
+    assert rows[1]["error"].startswith("entry 1: its body is not in the HAR")
+
+
+@pytest.mark.parametrize("at", [0, 30, 40], ids=["its mark", "its name", "its bytes"])
+def test_a_member_that_is_damaged_is_a_row_that_blames_nobody_else(at: int, tmp_path: Path) -> None:
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("a.sse", GREETING)
+        packed.writestr("b.sse", GREETING)
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0xFF
+    path.write_bytes(data)
+    _, (bad, good) = scan(path, tmp_path / "out.parquet")
+    assert good["complete"] and "bug" not in bad["error"]
+    assert bad["error"].startswith("the member cannot be read: ")
+
+
+def test_an_archive_that_is_replaced_meanwhile_is_a_row_that_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("a.sse", GREETING)
+    (item,) = found([path])
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("other.sse", GREETING)
+    (row,) = corpus.rows_of(item, corpus.Options())
+    assert row["error"] == "the archive was changed while it was read"
+
+
 def test_an_encrypted_member_is_a_row(tmp_path: Path) -> None:
     path = packed(".zip", tmp_path / "pack", {"a.sse": GREETING, "b.sse": GREETING})
     data = bytearray(path.read_bytes())
@@ -523,6 +592,56 @@ def test_a_part_that_is_broken_costs_what_it_held(
     done, _ = scan(folder, out)
     assert done.reused == 12
     assert [path.name for path in parts.iterdir()] == ["kept by somebody"]
+
+
+def test_the_file_is_the_same_bytes_however_the_run_went(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus_table, "GROUP_ROWS", 5)
+    files = []
+    for rows_a_part in (1, 3, 100):
+        monkeypatch.setattr(corpus_table, "PART_ROWS", rows_a_part)
+        scan(folder, out := tmp_path / f"{rows_a_part}.parquet")
+        files.append(out.read_bytes())
+        scan(folder, out)
+        files.append(out.read_bytes())
+    assert len(set(files)) == 1
+
+
+def test_two_scans_at_once_never_write_in_one_folder(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+
+    def other(so_far: corpus.Scanned) -> None:
+        with pytest.raises(UsageError, match="another scan is writing there"):
+            scan(folder, out)
+
+    assert len(scan(folder, out, watch=other)[1]) == 12
+    assert sorted(tmp_path.iterdir()) == [out, folder]
+
+
+def test_a_disk_that_is_full_is_one_line_that_names_the_file_and_leaves_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow.parquet as pq
+
+    def full(table: Any, new: Path) -> None:
+        new.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq, "write_table", full)
+    with pytest.raises(UsageError, match=r"out\.parquet: No space left on device"):
+        scan(folder, tmp_path / "out.parquet")
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_what_names_no_file_is_refused(folder: Path) -> None:
+    with pytest.raises(UsageError, match="'' is no name of a file"):
+        corpus.scan(folder, "")
+
+
+def test_more_processes_than_a_machine_stands_are_refused(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="at most 1,024"):
+        corpus.scan(folder, tmp_path / "out.parquet", workers=10**11)
 
 
 @pytest.mark.parametrize("what", ["a recording", "another table", "a folder"])

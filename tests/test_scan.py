@@ -67,13 +67,13 @@ def test_the_exit_status_is_that_of_show(ask: Ask, fine: Path, out: Path) -> Non
     (fine / "cut.sse").write_bytes(synth.greeting().data[:-90])
     said = ask("scan", fine, "--out", out, "--workers", "1")
     assert said.status == 1
-    assert said.err == f"streamlab: {out}: 1 of 9 streams may not be used as they are\n"
+    assert said.err == f"streamlab: {out}: 1 of 9 streams may not be used as is\n"
     assert said.out.startswith("9 streams in 9 files, 8 as before\n")
     assert "INCOMPLETE" in said.out and "cut.sse" in said.out
     (fine / "new.stream.jsonl").write_bytes(b'{"streamlab": 2}\n')
     said = ask("scan", fine, "--out", out, "--workers", "1")
     assert said.status == 2
-    assert "1 of 9 streams may not be used as they are, 1 file could not be read" in said.err
+    assert "1 of 9 streams may not be used as is, 1 file could not be read" in said.err
     assert "version 2 of the format" in said.out
 
 
@@ -86,9 +86,11 @@ def test_the_summary_fits_a_terminal_of_80_columns(
     slo.write_text("[objectives]\nttft_s = 0.5\ne2e_s = 30\n", encoding="utf-8")
     grouped = ("--by", "wire", "--by", "day", "--objectives", slo)
     said = ask("scan", fine, "--out", out, "--workers", "1", *grouped)
-    assert max(map(len, said.out.splitlines())) <= 80
+    told, _, bad = said.out.partition("look at")
+    assert max(map(len, told.splitlines())) <= 80
+    assert f"    {fine / ('long name ' * 20)}.sse" in bad  # in one piece, to be copied
     head = said.out.splitlines()[2]
-    assert head.split()[:6] == ["wire", "·", "day", "streams", "whole", "p50"]
+    assert head.split()[:5] == ["wire", "day", "streams", "whole", "p50"]
     assert head.rstrip().endswith("good")
     assert "openai-chat" in said.out and "not known" in said.out
     assert len([line for line in said.out.splitlines() if line.lstrip().startswith("all")]) == 1
@@ -165,6 +167,14 @@ def test_a_bar_is_drawn_on_a_terminal_alone(
     assert "files" in said.err
 
 
+@pytest.mark.parametrize("address", ["nonsense", "", "foo://127.0.0.1:1", "tcp://"])
+def test_an_address_that_is_none_is_one_line(address: str, ask: Ask, fine: Path, out: Path) -> None:
+    pytest.importorskip("distributed")
+    said = ask("scan", fine, "--out", out, "--scheduler", address)
+    assert (said.status, said.err.count("\n")) == (2, 1)
+    assert f"{address}: no Dask scheduler answers" in said.err
+
+
 def test_no_scheduler_that_answers_is_one_line(ask: Ask, fine: Path, out: Path) -> None:
     pytest.importorskip("distributed")
     said = ask("scan", fine, "--out", out, "--scheduler", "carrier-pigeon://127.0.0.1:1")
@@ -188,6 +198,23 @@ def test_two_processes_give_the_rows_of_one(fine: Path, tmp_path: Path) -> None:
     one = table(fine, tmp_path / "one.parquet", workers=1)
     assert table(fine, tmp_path / "two.parquet", workers=2) == one
     assert len(one) == 8
+
+
+def held(items: object, options: object) -> set[int]:
+    """The signals that are held back in this process, in the place of `batch_of`."""
+    return signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_ctrl_c_never_reaches_a_process_of_the_pool_not_even_while_it_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(corpus_running, "batch_of", held)
+    pool = corpus_running.Pool(2)
+    calls = [pool.submit((), corpus.Options()) for _ in range(20)]
+    found = [call.result() for call in calls]
+    pool.close()
+    assert all(signal.SIGINT in signals for signals in found)
+    assert signal.SIGINT not in held(None, None)
 
 
 def test_a_process_that_is_killed_costs_no_row(

@@ -76,6 +76,12 @@ def _member(file: Item, number: int, name: str, size: int, **more: Any) -> Item:
     return msgspec.structs.replace(file, member=name, number=number, size=size, error=error, **more)
 
 
+def _hidden(name: str) -> bool:
+    """Whether a member is hidden, as files in a folder are, or what a Mac adds for each file."""
+    parts = name.replace("\\", "/").split("/")
+    return any(part[:1] == "." and part.strip(".") for part in parts) or parts[0] == "__MACOSX"
+
+
 # ---- zip
 
 
@@ -84,7 +90,7 @@ def _in_zip(file: Item, known: Known) -> Members:
     whole = 0
     with zipfile.ZipFile(file.path) as archive:
         for number, info in enumerate(archive.infolist(), 1):
-            if info.is_dir():
+            if info.is_dir() or _hidden(info.filename):
                 continue
             whole += info.file_size
             more = {"weight": info.compress_size, "made": _made(info), "error": _objection(info)}
@@ -135,12 +141,21 @@ def _opened_zip(path: str, mtime_ns: int) -> zipfile.ZipFile:
 
 
 def member_bytes(item: Item) -> bytes:
-    """What a member holds. Raises what `zipfile` raises where it cannot be read."""
+    """What a member holds. Raises `WireError` where it cannot be read."""
     if item.data is not None:
         return item.data
-    archive = _opened_zip(item.path, item.mtime_ns)
-    with archive.open(archive.infolist()[item.number - 1]) as stream:
-        data = stream.read(MAX_MEMBER + 1)
+    try:
+        archive = _opened_zip(item.path, item.mtime_ns)
+        info = archive.infolist()[item.number - 1]
+        if (info.filename, info.file_size) != (item.member, item.size):
+            raise WireError("the archive was changed while it was read")
+        with archive.open(info) as stream:
+            data = stream.read(MAX_MEMBER + 1)
+    except (WireError, MemoryError):
+        raise
+    except Exception as why:  # a library's own, of many kinds
+        said = (why.strerror if isinstance(why, OSError) else None) or str(why)
+        raise WireError(f"the member cannot be read: {said or type(why).__name__}") from None
     if len(data) > MAX_MEMBER:
         raise WireError(f"more than {MAX_MEMBER:,} bytes", item.path)
     return data
@@ -181,9 +196,10 @@ def _in_tar(file: Item, forward: _Forward, known: Known) -> Members:
     number = before = 0
     while (info := forward.header_of(archive)) is not None:
         number += 1
-        if info.isdir():
+        if info.isdir() or _hidden(info.name):
             continue
         error = "" if info.isreg() and not info.issparse() else "no regular file"
+        error = "a link in an archive is not followed" if info.islnk() or info.issym() else error
         weight, before = forward.packed - before, forward.packed
         more = {"weight": weight, "made": float(info.mtime), "error": error}
         item = _member(file, number, info.name, info.size, **more)

@@ -65,6 +65,8 @@ FOUND: dict[str, Known] = {
     "day": Known("string", "", "the day of `at`, in UTC"),
     "request": Known("string", "", "method and URL, secrets masked, where a capture has them"),
     "status": Known("int64", "", "the HTTP status, where a capture has it"),
+    "first_byte_s": Known("double", "s", "request sent → first byte, as a capture says"),
+    "end_s": Known("double", "s", "request sent → last byte, as a capture says"),
     "masked": Known("int64", "", "secrets and addresses that were masked on the way in"),
     "error": Known("string", "", "why the file, or the rest of it, cannot be read"),
 }
@@ -133,17 +135,21 @@ def rows_of(item: Item, options: Options) -> list[dict[str, Any]]:
     if item.error:
         return error_rows(item, item.error)
     rows: list[dict[str, Any]] = []
+    missing: tuple[str, ...] = ()
     try:
         for opened in _opened(item):
             if len(rows) == MAX_STREAMS:
                 raise WireError(f"more than {MAX_STREAMS:,} streams; the rest is not read")
             rows.append(_row(item, len(rows) + 1, opened, options))
+            missing = opened.about.missing
+        for why in missing[: MAX_STREAMS - len(rows)]:
+            rows += error_rows(item, why, len(rows) + 1)
     except MemoryError:
         rows += error_rows(item, "it does not fit into memory", len(rows) + 1)
-    except (WireError, UsageError, OSError) as why:
-        rows += error_rows(item, _reason(item, why), len(rows) + 1)
-    except Exception as why:  # no recording may stop the others, whatever we did not think of
-        said = f"a bug in streamlab ({type(why).__name__}: {str(why)[:200]})"
+    except (WireError, UsageError, OSError) as error:
+        rows += error_rows(item, _reason(item, error), len(rows) + 1)
+    except Exception as bug:  # no recording may stop the others, whatever we did not think of
+        said = f"a bug in streamlab ({type(bug).__name__}: {str(bug)[:200]})"
         rows += error_rows(item, said, len(rows) + 1)
     return rows
 
@@ -166,6 +172,7 @@ def _row(item: Item, stream: int, opened: Opened, options: Options) -> dict[str,
     row |= _found(item, stream, about.at)
     row["form"], row["entry"] = about.form or None, about.where or None
     row["request"], row["status"] = text_of(about.request), about.status
+    row["first_byte_s"], row["end_s"] = about.first_byte_s, about.end_s
     row["masked"] = sum(count for _, count in about.masked)
     return row
 

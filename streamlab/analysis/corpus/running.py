@@ -15,6 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -72,13 +73,16 @@ class Engine:
         """Start the rows of some files. Raises `UsageError` where nothing runs at all."""
         if not self._proven:
             self._prove(options)
+        return self._call(items, options)
+
+    def _call(self, items: tuple[Item, ...], options: Options) -> Future[pa.RecordBatch]:
         return self.executor.submit(batch_of, items, options)
 
     def _prove(self, options: Options) -> None:
         """See that anything runs: else each file would be blamed for it."""
         self._proven = True
         try:
-            self.executor.submit(batch_of, (), options).result()
+            self._call((), options).result()
         except self.died:
             hint = "in a script of your own, call it under `if __name__ == '__main__':`"
             raise UsageError(f"the worker processes do not start; {hint}") from None
@@ -109,6 +113,10 @@ class Pool(Engine):
     def __init__(self, workers: int) -> None:
         super().__init__(_pool(workers), workers)
 
+    def _call(self, items: tuple[Item, ...], options: Options) -> Future[pa.RecordBatch]:
+        with _interrupts_held():  # a call may start a process
+            return super()._call(items, options)
+
     def restart(self) -> None:
         """A pool that has lost a process is of no use; take a new one."""
         self.close()
@@ -122,6 +130,23 @@ class Pool(Engine):
 def _pool(workers: int) -> ProcessPoolExecutor:
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(workers, context, initializer=_begin)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back; a process that is started meanwhile never gets one, from its first moment.
+
+    A terminal sends it to all processes, and it is this one's to answer.
+    """
+    hold = getattr(signal, "pthread_sigmask", None)  # Windows has none
+    if hold is None:
+        yield
+        return
+    before = hold(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        hold(signal.SIG_SETMASK, before)
 
 
 def _begin() -> None:

@@ -51,6 +51,9 @@ __all__ = [
 #: States that are no finding, as in `show`.
 FINE = (State.MESSAGE_COMPLETE.value, State.VALIDATED_PROPOSAL.value, State.COMMITTED.value)
 
+#: Processes on this machine: more than any has cores, fewer than it would die of.
+MAX_WORKERS = 1024
+
 Places = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
@@ -91,17 +94,17 @@ def scan(
     if wire is not None and wire not in WIRES:
         raise UsageError(f"wire {wire!r} is none of {', '.join(WIRES)}")
     options = Options(policy, wire)
-    table = Table(out, options)
-    earlier = Earlier([]) if fresh else table.earlier()
     named = [places] if isinstance(places, str | os.PathLike) else list(places)
-    items = found(named, (table.out, table.parts), earlier.knows)
     so_far = Scanned()
-    with closing(_engine(workers, executor, client)) as engine, table.start() as writer:
-        for batch, rows in run(batches(items, earlier, engine.workers), engine, options):
-            writer.add(rows)
-            so_far = _counted(so_far, batch, rows)
-            watch(so_far)
-    table.finish()
+    with Table(out, options) as table, closing(_engine(workers, executor, client)) as engine:
+        earlier = Earlier([]) if fresh else table.earlier()
+        items = found(named, (table.out, table.parts), earlier.knows)
+        with table.start() as writer:
+            for batch, rows in run(batches(items, earlier, engine.workers), engine, options):
+                writer.add(rows)
+                so_far = _counted(so_far, batch, rows)
+                watch(so_far)
+        table.finish()
     return so_far
 
 
@@ -115,6 +118,8 @@ def _engine(workers: int | None, executor: Executor | None, client: Any) -> Engi
         return Borrowed(client.get_executor(pure=False), workers or threads or 1, (KilledWorker,))
     if executor is not None:
         return Borrowed(executor, workers or _cores())
+    if workers is not None and workers > MAX_WORKERS:
+        raise UsageError(f"{workers:,} worker processes; at most {MAX_WORKERS:,} here")
     return Pool(workers or _cores())
 
 

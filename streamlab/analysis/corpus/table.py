@@ -3,9 +3,10 @@
     streams.parquet.parts/2-000001.parquet    the second run's first part: a whole file of its own
     streams.parquet                           appears when a run is through, or stays as it was
 
-A part is written under another name first, so a run that is killed leaves only whole ones. Its rows
-are in the order of `found`, and so are those of the file: a later run walks beside them, without an
-index, and takes over what has not changed. Memory is that of one part, however many there are.
+A part is written under another name first, so a run that is killed leaves only whole ones, and one
+run at a time has the folder (`alone.py`). A part's rows are in the order of `found`, and so are
+those of the file: a later run walks beside them, without an index, and takes over what has not
+changed. Memory is that of one part, however many there are.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from streamlab.analysis.corpus.alone import alone_in
 from streamlab.analysis.corpus.places import Item, Order, shown
 from streamlab.analysis.corpus.rows import Options, schema
 from streamlab.errors import UsageError
@@ -30,21 +32,37 @@ __all__ = ["Earlier", "Table", "Writer"]
 #: Rows of a part, and the seconds after which one is written anyway: what a kill costs at most.
 PART_ROWS, PART_SECONDS = 2000, 5.0
 
+#: Rows of a group in the file: what a reader takes at a time.
+GROUP_ROWS = 2000
+
 
 class Table:
-    """The file that a scan writes, and the parts beside it. Raises `UsageError` where it cannot."""
+    """The file that a scan writes, and the parts beside it: enter it to have them to oneself.
+
+    Raises `UsageError` where that, or the writing, cannot be.
+    """
 
     def __init__(self, out: str | os.PathLike[str], options: Options) -> None:
         self.out = Path(out)
+        if not self.out.name:
+            raise UsageError(f"{os.fspath(out)!r} is no name of a file")
         self.parts = self.out.with_name(f"{self.out.name}.parts")
         self.schema = schema().with_metadata({"streamlab": options.digest()})
+        self.run = 0
         refuse_special(self.out)
         if self.out.exists() and _schema_of(self.out) is None:
             raise UsageError(f"{self.out}: exists and is no table of `scan`; name another file")
         if self.parts.exists() and not self.parts.is_dir():
             raise UsageError(f"{self.parts}: exists and is no folder")
-        runs = self._runs()
-        self.run = max(runs, default=0) + 1
+        self._alone = alone_in(self.parts)
+
+    def __enter__(self) -> Table:
+        self._alone.__enter__()
+        self.run = max(self._runs(), default=0) + 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._alone.__exit__(None, None, None)
 
     def earlier(self) -> Earlier:
         """What earlier runs found, the latest first; only what was judged in the same way."""
@@ -55,25 +73,28 @@ class Table:
 
     def start(self) -> Writer:
         """Begin this run's parts."""
-        try:
-            self.parts.mkdir(parents=False, exist_ok=True)
-        except OSError as why:
-            raise UsageError(f"{self.parts}: {why.strerror or why}") from None
         return Writer(self)
 
     def finish(self) -> None:
-        """Put this run's parts together; the file appears whole, and the parts go."""
+        """Put this run's parts together; the file appears whole, and the parts go.
+
+        Its row groups are all of one size, so that it is the same bytes however the run went.
+        """
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        new = self.parts / "whole"
-        with pq.ParquetWriter(new, self.schema) as writer:
-            for part in self._runs().get(self.run, []):
-                writer.write_table(pq.read_table(part, schema=self.schema))
-        os.replace(new, os.path.realpath(self.out))  # a link stays one
+        new, held = self.parts / "whole", self.schema.empty_table()
+        with written(self.out, new):
+            with pq.ParquetWriter(new, self.schema) as writer:
+                for part in self._runs().get(self.run, []):
+                    held = pa.concat_tables([held, pq.read_table(part, schema=self.schema)])
+                    while held.num_rows >= GROUP_ROWS:
+                        writer.write_table(held.slice(0, GROUP_ROWS).combine_chunks())
+                        held = held.slice(GROUP_ROWS)
+                writer.write_table(held.combine_chunks())
+            os.replace(new, os.path.realpath(self.out))  # a link stays one
         for path in (path for paths in self._runs().values() for path in paths):
             path.unlink()
-        with suppress(OSError):  # where somebody keeps something else in it
-            self.parts.rmdir()
 
     def _runs(self) -> dict[int, list[Path]]:
         """The parts of each run, in order."""
@@ -87,6 +108,20 @@ class Table:
     def _fits(self, path: Path) -> bool:
         found = _schema_of(path)
         return found is not None and found.metadata == self.schema.metadata
+
+
+@contextmanager
+def written(path: Path, new: Path) -> Iterator[None]:
+    """Write a new file for a path; where that fails, it goes, and `UsageError` names the path."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, pa.ArrowException) as why:
+        raise UsageError(f"{path}: {getattr(why, 'strerror', None) or why}") from None
+    finally:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
 
 
 def _schema_of(path: Path) -> pa.Schema | None:
@@ -135,8 +170,9 @@ class Writer:
         name = f"{self._table.run}-{self._number:06d}.parquet"
         new = self._table.parts / "new"
         rows = pa.Table.from_batches(self._batches).cast(self._table.schema)
-        pq.write_table(rows.replace_schema_metadata(self._table.schema.metadata), new)
-        os.replace(new, self._table.parts / name)
+        with written(self._table.out, new):
+            pq.write_table(rows.replace_schema_metadata(self._table.schema.metadata), new)
+            os.replace(new, self._table.parts / name)
         self._batches, self._rows = [], 0
 
 

@@ -18,47 +18,47 @@ from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from streamlab.errors import WireError
 from streamlab.streams.importers.exchange import Exchange
 from streamlab.streams.importers.loose import (
+    MEMBERS,
     at,
     from_base64,
     header_pairs,
     items,
+    json_of,
     moment,
     number,
+    several,
     text,
 )
 from streamlab.streams.importers.yaml_values import values
 from streamlab.streams.recording import Chunk
-from streamlab.wire.payload import NotJSON, parse
 
 __all__ = ["looks", "read"]
 
-_JSON = re.compile(
-    rb'\s*\{\s*(?:"(?:version|recorded_with)"\s*:\s*(?:\d+|"[^"]{0,80}")\s*,\s*){0,2}'
-    rb'"(?:http_)?interactions"\s*:\s*\['
-)
+_JSON = re.compile(MEMBERS + rb'"(?:http_)?interactions"\s*:\s*\[')
+
+#: In YAML: a key, maybe after comments; and somewhere the list.
 _YAML_FIRST = re.compile(
-    rb"(?:\s|#[^\n]*\n|%YAML[^\n]*\n|---[^\n]*\n)*(?:version|recorded_with|(?:http_)?interactions):"
+    rb"(?:\xef\xbb\xbf)?(?:\s|#[^\n]*\n|%YAML[^\n]*\n|---[^\n]*\n)*[\w-]{1,80}:"
 )
-_YAML = re.compile(rb"^(?:http_)?interactions:[ \t]*(?:&\w+)?[ \t]*(?:\[\s*\])?[ \t]*\r?$", re.M)
+_YAML = re.compile(
+    rb"^(?:http_)?interactions:[ \t]*(?:&\w+)?[ \t]*(?:\[|\r?\n(?:\s|#[^\n]*\n)*-\s)", re.M
+)
 
 
 def looks(head: bytes) -> bool:
     """Whether a file that begins so is a cassette."""
-    head = head.removeprefix(b"\xef\xbb\xbf")
-    return bool(_JSON.match(head) or (_YAML_FIRST.match(head) and _YAML.search(head)))
+    if _JSON.match(head):
+        return not several(head)
+    return bool(_YAML_FIRST.match(head) and _YAML.search(head.removeprefix(b"\xef\xbb\xbf")))
 
 
 def read(data: bytes, name: str) -> Iterator[Exchange]:
     """The interactions of a cassette."""
     data = data.removeprefix(b"\xef\xbb\xbf")
     if data.lstrip()[:1] == b"{":
-        try:
-            documents = iter([parse(data)])
-        except NotJSON as why:
-            raise WireError(f"a cassette that is not JSON: {why}", name) from None
+        documents = iter([json_of(data, "a cassette", name)])
     else:
         documents = values(data, name)
     number_ = 0
@@ -71,8 +71,8 @@ def read(data: bytes, name: str) -> Iterator[Exchange]:
 
 def _exchange(interaction: Any, where: str) -> Exchange:
     request, response = at(interaction, "request"), at(interaction, "response")
-    headers = at(response, "headers")
-    status = number(at(response, "status", "code")) or number(at(response, "status_code"))
+    named = (at(response, "status", "code"), at(response, "status_code"), at(response, "code"))
+    status = next((code for code in map(number, named) if code), None)
     body, note = _body(response)
     return Exchange(
         where,
@@ -80,7 +80,7 @@ def _exchange(interaction: Any, where: str) -> Exchange:
         text(at(request, "uri")) or text(at(request, "url")) or text(at(response, "url")),
         _date(at(interaction, "recorded_at")),
         int(status) if status and 100 <= status < 1000 else None,
-        header_pairs(headers.items()) if isinstance(headers, dict) else (),
+        header_pairs(at(response, "headers")),
         None if body is None else (Chunk(None, body),) if body else (),
         note=note,
     )

@@ -9,7 +9,7 @@
 
 `--trace-time` puts the time of day in front of the first three; the body has none, so these give
 only the moments of the first and the last byte. (`--trace` gives each read its time:
-`curl_trace.py`.) Output without any head is a plain stream.
+`curl_trace.py`.) Output without any head is a plain stream. HTTPie prints heads and body likewise.
 """
 
 from __future__ import annotations
@@ -21,34 +21,45 @@ from streamlab.streams.importers.exchange import Exchange
 from streamlab.streams.last_words import ending_said, without_last_words
 from streamlab.streams.recording import Chunk
 
-__all__ = ["ENDED", "Answer", "clock", "looks", "read"]
+__all__ = ["ENDED", "TIME", "Answer", "clock", "looks", "read"]
 
+#: `--trace-time`, and `--trace-ids`: the numbers of the transfer and of the connection. Both come
+#: with `-vv`.
 _CLOCK = rb"\d\d:\d\d:\d\d\.\d{6}"
-_TIME = rb"(?:(" + _CLOCK + rb") )?"
+TIME = rb"(?:(" + _CLOCK + rb") )?(?:\[[\dx]{1,9}-[\dx]{1,9}\] )?"
 
 #: A line that is curl's own, and what it is: `*`, `>`, `<`, `{` or `}`.
 #: After the first three comes a space, or nothing: `<html>` is a web page.
 _SAID = re.compile(
-    _TIME + rb"(?:([*<>])(?: ([^\r\n]*)|(?=[\r\n]|\Z))|([{}]) \[\d+ bytes data\])\r?\n?"
+    TIME + rb"(?:([*<>])(?: ([^\r\n]*)|(?=[\r\n]|\Z))|([{}]) \[\d+ bytes data\])\r?\n?"
 )
+
+#: Answers of a file, and one: too many, and the caller says so.
+MAX_ANSWERS = 100_001
 
 _STATUS = re.compile(rb"HTTP/\d(?:\.\d)? (\d{3})(?: [^\r\n]*)?\r?\n")
 
 _REQUEST = re.compile(r"([A-Z]{3,10}) (\S+) HTTP/")
 
+#: The request that HTTPie prints with `-v`, up to the answer's head.
+_ASKED = re.compile(rb"[A-Z]{3,10} \S{1,8000} HTTP/\d(?:\.\d)?\r?\n")
+
 #: Two lines of headings, and then a line that is drawn again and again, also amid the body.
-_METER_HEAD = re.compile(rb"  % Total    % Received[^\n]*\n[^\n]*Speed *\r?\n")
+_METER_HEAD = re.compile(rb"  % Total    % Received[^\n]{0,99}\n[^\n]{0,99}Speed {0,9}\r?\n")
 _METER = re.compile(rb"\r[ \d.kMGTP:-]{72} [ \d.kMGTP]{5}(?:\n(?=curl:|\* |\Z))?")
 
-#: Where curl's words begin in the line of a body that has no line end.
+#: Where curl's words begin in the line of a body that has no line end, and the head of the next
+#: answer. No line of JSON has such a line end in it.
 _AFTER_BODY = re.compile(
     rb"(?<=[^\n])(?<!"
     + _CLOCK
-    + rb" )(?=(?:"
-    + _CLOCK
-    + rb" )?\* (?:Closing connection|Connection #|"
+    + rb" )(?<![\dx]\] )(?="
+    + TIME.replace(b"(" + _CLOCK, b"(?:" + _CLOCK)
+    + rb"(?:\* (?:Closing connection|Connection #|"
     rb"transfer closed|Recv failure|Send failure|Operation timed|end of response|HTTP/2 stream|"
-    rb"OpenSSL SSL_read|GnuTLS recv|shutting down connection|Failure|Excess)[^\n]*\n)"
+    rb"OpenSSL SSL_read|GnuTLS recv|shutting down connection|Failure|Excess)[^\n]{0,400}\n"
+    rb"|[{}] \[\d{1,9} bytes data\]\n))"
+    rb"|(?<=\S)(?=HTTP/\d(?:\.\d)? \d{3}(?: [^\r\n\"]{0,80})?\r\n)"
 )
 
 #: What curl says of an end that is none; its other words mean nothing here.
@@ -60,7 +71,7 @@ ENDED = re.compile(
 
 def looks(head: bytes) -> bool:
     """Whether a file that begins so is curl's output with something of its own."""
-    if _STATUS.match(head) or _METER_HEAD.match(head):
+    if any(begun.match(head) for begun in (_STATUS, _METER_HEAD, _ASKED)):
         return True
     first = _SAID.match(head)
     return first is not None and bool(first[2]) and _SAID.match(head, first.end()) is not None
@@ -84,7 +95,7 @@ class Answer:
         self.method = self.url = self.said = ""
         self.status: int | None = None
         self.headers: list[tuple[str, str]] = []
-        self.body: list[bytes] = []
+        self.body = bytearray()
         self.ending = "eof"
         self.sent: float | None = None
         self.first: float | None = None
@@ -119,7 +130,7 @@ class Answer:
 
     def exchange(self, where: str) -> Exchange:
         """What was read, as a value."""
-        body = b"".join(self.body)
+        body = bytes(self.body)
         return Exchange(
             where,
             self.method,
@@ -151,9 +162,12 @@ def _answers(data: bytes) -> list[Answer]:
     found = [Answer()]
     now: float | None = None
     in_head, scheme = False, "http"
+    asking = _ASKED.match(data) is not None
     for line in _lines(data):
+        if len(found) > MAX_ANSWERS:
+            break
         answer = found[-1]
-        said = _SAID.fullmatch(line) if line[:1] in b"*<>{}0123456789" else None
+        said = _SAID.fullmatch(line) if line[:1] in b"*<>{}[0123456789" else None
         if said is not None:
             now, text = clock(said[1], now), (said[3] or b"").decode("utf-8", "replace")
             mark = said[2] or said[4]
@@ -165,14 +179,16 @@ def _answers(data: bytes) -> list[Answer]:
         elif _STATUS.fullmatch(line):
             if answer.body or 300 <= (answer.status or 0) < 400:
                 found.append(answer := Answer())
-            in_head = True
+            in_head, asking = True, False
             answer.head_line(line.decode("utf-8", "replace").strip())
         elif in_head:
             text = line.decode("utf-8", "replace").strip()
             in_head = bool(text)
             answer.head_line(text)
+        elif asking:
+            answer.request_line(line.decode("utf-8", "replace").strip(), "https")
         else:
-            answer.body.append(line)
+            answer.body += line
     return found
 
 

@@ -20,14 +20,15 @@ from typing import NamedTuple
 import msgspec
 
 from streamlab.errors import WireError
-from streamlab.streams.importers.curl import Answer, clock
+from streamlab.streams.importers.curl import TIME, Answer, clock
 from streamlab.streams.importers.exchange import Exchange, decoded
+from streamlab.streams.importers.loose import lines_of
 from streamlab.streams.recording import Chunk
 
 __all__ = ["looks", "read"]
 
 _BLOCK = re.compile(
-    rb"(?:(\d\d:\d\d:\d\d\.\d{6}) )?(==|=>|<=) "
+    TIME + rb"(==|=>|<=) "
     rb"(Info|Send header|Send data|Send SSL data|Recv header|Recv data|Recv SSL data)"
     rb"(?:, (\d+) bytes \(0x[0-9a-f]+\)|: ([^\n]*))\r?\n?"
 )
@@ -116,7 +117,7 @@ def _blocks(data: bytes, in_hex: bool, name: str) -> Iterator[Block]:
     t: float | None = None
     header, start, number = None, 0, 0
     lines: list[bytes] = []
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in lines_of(data):
         found = _BLOCK.fullmatch(line)
         if found is None:
             if line.rstrip(b"\r"):
@@ -150,13 +151,14 @@ def _from_hex(lines: list[bytes]) -> bytes:
 
 def _from_text(lines: list[bytes], size: int) -> bytes:
     """The bytes of an ASCII dump; a line that begins two bytes late had CR LF before it."""
-    data = b""
+    pieces, at = [], 0
     for line in lines:
         found = _TEXT.match(line)
         if found is None:
             continue
-        gap = int(found[1][:12], 16) - len(data)
-        data += (b"\r\n" if gap == 2 else b"") + found[2]
-        if len(data) > size:
-            return data
-    return data + (b"\r\n" if size - len(data) == 2 else b"")
+        piece = (b"\r\n" if int(found[1][:12], 16) - at == 2 else b"") + found[2]
+        pieces.append(piece)
+        at += len(piece)
+        if at > size:
+            break
+    return b"".join(pieces) + (b"\r\n" if size - at == 2 else b"")

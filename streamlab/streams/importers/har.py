@@ -18,26 +18,30 @@ from typing import Any
 
 import msgspec
 
-from streamlab.errors import WireError
 from streamlab.streams.importers.exchange import Exchange
+from streamlab.streams.importers.inflate import magic_of
 from streamlab.streams.importers.loose import (
+    MEMBERS,
     at,
     from_base64,
     header_pairs,
     items,
+    json_of,
     moment,
     number,
+    several,
     text,
 )
 from streamlab.streams.last_words import ending_said
 from streamlab.streams.recording import Chunk
 from streamlab.streams.timed_lines import MAX_SECONDS
 from streamlab.wire.forms import frames_of
-from streamlab.wire.payload import NotJSON, parse
 
 __all__ = ["looks", "read"]
 
-_START = re.compile(rb'\s*\{\s*"log"\s*:\s*\{\s*"(version|creator|browser|pages|entries|comment|_)')
+_START = re.compile(
+    MEMBERS + rb'"log"\s*:\s*\{\s*"(version|creator|browser|pages|entries|comment|_)'
+)
 
 #: What of an entry's time comes before its request is sent, and what after.
 BEFORE, SENDING = ("blocked", "dns", "connect"), ("send",)
@@ -45,15 +49,12 @@ BEFORE, SENDING = ("blocked", "dns", "connect"), ("send",)
 
 def looks(head: bytes) -> bool:
     """Whether a file that begins so is a HAR."""
-    return _START.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
+    return _START.match(head) is not None and not several(head)
 
 
 def read(data: bytes, name: str) -> Iterator[Exchange]:
     """The entries of a HAR."""
-    try:
-        whole = parse(data.removeprefix(b"\xef\xbb\xbf"))
-    except NotJSON as why:
-        raise WireError(f"a HAR that is not JSON: {why}", name) from None
+    whole = json_of(data, "a HAR", name)
     for entry_number, entry in enumerate(items(at(whole, "log", "entries")), 1):
         yield _entry(entry, f"entry {entry_number}")
 
@@ -64,7 +65,6 @@ def _entry(entry: Any, where: str) -> Exchange:
     ms = {key: _ms(at(entry, "timings", key)) for key in _TIMINGS}
     sent = sum(ms[key] for key in (*BEFORE, *SENDING)) / 1000
     started = moment(at(entry, "startedDateTime"))
-    pairs = [(at(each, "name"), at(each, "value")) for each in items(at(response, "headers"))]
     known = number(at(response, "status"))
     exchange = Exchange(
         where,
@@ -72,7 +72,7 @@ def _entry(entry: Any, where: str) -> Exchange:
         text(at(entry, "request", "url")),
         None if started is None else started + sent,
         int(known) if known and 100 <= known < 1000 else None,
-        header_pairs(pairs) or _type_of(response),
+        header_pairs(at(response, "headers")) or _type_of(response),
         ending=ending_said(failure) if failure else "eof",
         first_byte_s=ms["wait"] / 1000 or None,
         end_s=(ms["wait"] + ms["receive"]) / 1000 or None,
@@ -115,7 +115,7 @@ def _body(content: Any, failure: str) -> tuple[bytes | None, bool, str]:
     size = number(at(content, "size")) or 0
     if not body and size > 0:
         return None, False, _no_body(content, failure)
-    if len(body) < size:
+    if len(body) < size and not magic_of(body):  # the size is that of the decoded content
         return body, True, f"the HAR keeps {len(body):,} of {int(size):,} bytes"
     return body, False, f"the browser said {failure[:80]}" if failure else ""
 

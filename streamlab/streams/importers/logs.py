@@ -1,11 +1,9 @@
 """Logs: the lines of an application, or of an SDK, that hold the lines of a stream.
 
-    2026-11-30 12:00:01,123 DEBUG data: {"type": ...}         a line of text, a time in front
-    {"timestamp": ..., "message": "data: {...}"}              the same as JSON
-    {"ts": ..., "event": "message_start", "data": {...}}      an event in a wrapper
-
-What the SDKs themselves log at DEBUG (OPENAI_LOG, ANTHROPIC_LOG, httpx, httpcore) is requests,
-headers and statuses: no body. Such a log is recognised, and the error says so.
+A line is text (`log_text.py`) or JSON (`log_json.py`), also both in turn. A container's log may
+have cut a long line in pieces, which are put together first. What the SDKs themselves log at DEBUG
+(OPENAI_LOG, ANTHROPIC_LOG, httpx, httpcore) is requests, headers and statuses: no body. Such a log
+is recognised, and the error says so.
 
 Times count from the line that says a request was sent; where none does, from the first line of the
 stream, and a note says so.
@@ -14,42 +12,45 @@ stream, and a note says so.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from streamlab.errors import WireError
 from streamlab.streams.importers.exchange import Exchange
-from streamlab.streams.importers.loose import moment, number, text
+from streamlab.streams.importers.log_fields import RAW, Said, bytes_of
+from streamlab.streams.importers.log_json import (
+    first_of_export,
+    has_time,
+    in_json,
+    is_event,
+    of_export,
+)
+from streamlab.streams.importers.log_text import in_text, is_log_line, plain_text
+from streamlab.streams.importers.loose import at, lines_of, text
 from streamlab.streams.recording import Chunk
 from streamlab.streams.timed_lines import MAX_SECONDS
-from streamlab.wire.payload import NotJSON, compact, parse
-from streamlab.wire.reader import READERS
+from streamlab.wire.payload import NotJSON, parse
 
 __all__ = ["looks", "read"]
-
-#: In front of a log's line: a date, a time of day, seconds since 1970, or a level alone.
-_PREFIX = re.compile(
-    rb"\[?(?:(?P<date>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)"
-    rb"|(?P<clock>\d\d:\d\d:\d\d[.,]\d{1,9})"
-    rb"|(?P<epoch>\d{10}\.\d{1,9})"
-    rb"|(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR)[:\s\]])"
-)
-
-#: Somewhere after that: a line of an event stream, to the end of the log's line.
-_FIELD = re.compile(rb"(?:^|[\s:|\]>-])(?:(data: ?[{\[][^\r\n]*)|(event: ?[\w.]{1,80})[ \t]*\r?$)")
-
-#: A line that says that a request was sent, in the words of the SDKs and of their HTTP clients.
-_SENT = re.compile(rb"Sending HTTP Request|send_request_body\.complete")
 
 #: Who writes logs about HTTP, and no bodies.
 _SDKS = re.compile(rb"openai|anthropic|google_genai|httpx|httpcore|HTTP Request")
 
-#: Keys of a wrapper, in the order in which they are tried.
-TIMES = ("timestamp", "@timestamp", "ts", "time", "t", "at", "datetime", "date", "created_at")
-PAYLOADS = ("data", "payload", "chunk", "event", "message", "msg", "line", "body", "raw")
-STREAM_IDS = ("request_id", "requestId", "stream_id", "stream", "trace_id")
+#: The line of the clients that says that the head of an answer came; its stream follows.
+_ANSWERED = re.compile(rb"HTTP Request: ")
+
+#: A container's line: "P" for a piece of one, "F" for the last.
+_CRI = re.compile(rb"(\S{20,40} (?:stdout|stderr) )([FP])(?::\S*)? ?(.*)", re.S)
+
+#: Bytes of a piece of a line in Docker's own log: 16,384, but half a character becomes U+FFFD.
+DOCKER_PIECE = range(16_380, 16_400)
+
+#: Pieces of a line, of 16 kB each.
+MAX_PIECES = 10_000
+
+_BOM = b"\xef\xbb\xbf"
 
 NO_BODY = (
     "a log of requests, headers and statuses: SDKs log no body at DEBUG; record the answer itself, "
@@ -58,53 +59,109 @@ NO_BODY = (
 
 
 def looks(head: bytes) -> bool:
-    """Whether a file that begins so is a log: by its first line that is not empty."""
-    first, end, _ = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
-    if first[:1] == b"{":
-        return bool(end) and _wrapped(first) is not None
-    return _PREFIX.match(first) is not None
+    """Whether a file that begins so is a log: one of its lines comes before any line of a stream.
+
+    Whatever else an application says first is no matter.
+    """
+    head = head.removeprefix(_BOM)
+    if (item := first_of_export(head)) is not None and _is_wrapper(item):
+        return True
+    logged = False
+    for line in head.split(b"\n"):
+        line = plain_text(line.strip())
+        if line[:1] == b"{":
+            item = _parsed(line)
+            if item is None or not (_is_wrapper(item) or in_json(item)):
+                return logged and item is None  # the last line of a head may be a part of one
+            logged = True
+        elif RAW.match(line):
+            return False  # a stream, and what is before it is skipped by its reader
+        else:
+            logged = logged or is_log_line(line)
+    return logged
 
 
-class Said(msgspec.Struct, frozen=True):
-    """What one line holds of a stream, or that a request was sent (`sent`)."""
+def _is_wrapper(item: dict[str, Any]) -> bool:
+    return has_time(item) and not is_event(item)
 
-    data: bytes = b""  #: lines of an event stream, or a JSON object
-    is_sse: bool = False
-    name: str = ""  #: of the event, where its object does not say it
-    t: float | None = None  #: by the clock of the log
-    stream: str = ""  #: which stream it says it is of
-    sent: bool = False
 
-    def in_form(self, sse: bool) -> bytes:
-        """The bytes of the stream: JSON as an event, or as a line."""
-        if self.is_sse:
-            return self.data
-        named = f"event: {self.name}\n".encode() if self.name else b""
-        return named + b"data: " + self.data + b"\n\n" if sse else self.data + b"\n"
+def _parsed(line: bytes) -> Any:
+    try:
+        return parse(line)
+    except NotJSON:
+        return None
 
 
 def read(data: bytes, name: str) -> Iterator[Exchange]:
     """The streams in a log."""
-    data = data.removeprefix(b"\xef\xbb\xbf")
+    data = data.removeprefix(_BOM)
     streams: dict[str, list[tuple[int, Said]]] = {}
     sent: dict[str, float | None] = {}
-    round_, now = 0, None
-    in_json = data.lstrip()[:1] == b"{"
-    for number_, line in enumerate(data.split(b"\n"), 1):
-        said = _wrapped(line, again=bool(streams)) if in_json else _in_text(line)
+    round_, now, key, of_sdk = 0, None, "", False
+    for number, line in _lines(data, name):
+        said = in_json(line, key) if isinstance(line, dict) else _of_line(line, key)
+        if said is None and isinstance(line, bytes) and _SDKS.search(line):
+            of_sdk = of_sdk or is_log_line(line) or line.lstrip()[:1] == b"{"
+            round_ += bool(_ANSWERED.search(line)) and str(round_) in streams
         if said is None:
             continue
         now = _forward(said.t, now)
         if said.sent:
-            round_ += bool(streams)
+            of_sdk = True
+            round_ += str(round_) in streams
             sent[str(round_)] = now
             continue
+        key = said.key or key
         kept = msgspec.structs.replace(said, t=now if said.t is not None else None)
-        streams.setdefault(said.stream or str(round_), []).append((number_, kept))
-    if not streams and _SDKS.search(data):
+        streams.setdefault(said.stream or str(round_), []).append((number, kept))
+    if of_sdk and not streams and not re.search(rb"^(?:data|event):", data, re.M):
         raise WireError(NO_BODY, name)
-    for key, lines in streams.items():
-        yield _exchange(lines, sent.get(key), in_json)
+    for of, lines in streams.items():
+        if kept_lines := _as_read(lines):
+            yield _exchange(kept_lines, sent.get(of))
+
+
+def _lines(data: bytes, name: str) -> Iterator[tuple[int, Any]]:
+    """The lines with their numbers, or the objects of an export."""
+    if first_of_export(data[:65_536]) is not None:
+        return enumerate(of_export(data, name), 1)
+    return _joined(lines_of(data))
+
+
+def _of_line(line: bytes, key: str) -> Said | None:
+    line = plain_text(line)
+    if line.lstrip()[:1] == b"{":
+        return in_json(line, key)
+    return in_text(line, lambda rest: in_json(rest, key))
+
+
+def _joined(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Any]]:
+    """The same lines; one that a container's log has in pieces comes whole, with the last."""
+    held: list[bytes] = []
+    for number, line in lines:
+        front, piece, over = _piece(line)
+        if not over and len(held) < MAX_PIECES:
+            held.append(piece)
+            continue
+        if held:
+            line = front + b"".join([*held, piece])
+            held.clear()
+        yield number, line
+
+
+def _piece(line: bytes) -> tuple[bytes, bytes, bool]:
+    """What of a line comes before its piece of a longer one, the piece, and whether it is the last.
+
+    Of Docker's JSON the text alone is put together: a log's line with its time in front.
+    """
+    if found := _CRI.fullmatch(line.rstrip(b"\r")):
+        return found[1] + b"F ", found[3], found[2] == b"F"
+    if not line.startswith(b'{"log":'):
+        return b"", line, True
+    item = _parsed(line)
+    said, time = (bytes_of(text(at(item, key))) for key in ("log", "time"))
+    over = said.endswith(b"\n") or len(said) not in DOCKER_PIECE
+    return time[:80] + b" F ", said.strip(b"\n"), over
 
 
 def _forward(t: float | None, now: float | None) -> float | None:
@@ -116,10 +173,25 @@ def _forward(t: float | None, now: float | None) -> float | None:
     return max(t, now)
 
 
-def _exchange(lines: list[tuple[int, Said]], sent: float | None, in_json: bool) -> Exchange:
+def _as_read(lines: list[tuple[int, Said]]) -> list[tuple[int, Said]]:
+    """The lines of a stream; or, where its texts end amid JSON, the reads of its connection."""
+    raw = [said for _, said in lines if said.raw]
+    blank = any(b"\n\n" in said.data or b"\r\n\r\n" in said.data for said in raw)
+    if blank and any(_cut(said.data) for said in raw if not said.rest):
+        return [(number, msgspec.structs.replace(said, raw=False)) for number, said in lines]
+    return [(number, said) for number, said in lines if not said.rest]
+
+
+def _cut(text: bytes) -> bool:
+    """Whether a text ends amid the JSON of its last line."""
+    last = text[text.rfind(b"\n") + 1 :]
+    return last.startswith((b"data: {", b"data:{")) and _parsed(last[5:]) is None
+
+
+def _exchange(lines: list[tuple[int, Said]], sent: float | None) -> Exchange:
     """A stream; a small number in JSON is seconds since its request, everything else a date."""
     first = lines[0][1].t
-    since = in_json and first is not None and first < 86_400 and sent is None
+    since = lines[0][1].in_json and first is not None and first < 86_400 and sent is None
     start = sent if sent is not None else 0.0 if since else first
     told = sent is not None or first is None or since
     sse = any(said.is_sse or said.name for _, said in lines)
@@ -138,95 +210,3 @@ def _since(t: float | None, start: float | None) -> float | None:
     if t is None or start is None:
         return None
     return min(max(0.0, round(t - start, 6)), MAX_SECONDS / 2)
-
-
-# --- Lines of text
-
-
-def _in_text(line: bytes) -> Said | None:
-    prefix = _PREFIX.match(line)
-    if prefix is None:
-        return None
-    t = _time(prefix)
-    rest = line[prefix.end() :]
-    if found := _FIELD.search(rest):
-        return Said(_field(found), True, t=t)
-    if _SENT.search(rest):
-        return Said(t=t, sent=True)
-    return None
-
-
-def _field(found: re.Match[bytes]) -> bytes:
-    """A line of an event stream; that of the data ends its event."""
-    return found[1] + b"\n\n" if found[1] else found[2] + b"\n"
-
-
-def _time(prefix: re.Match[bytes]) -> float | None:
-    if date := prefix["date"]:
-        return moment(date.decode())
-    if clock := prefix["clock"]:
-        hours, minutes, seconds = clock.replace(b",", b".").split(b":")
-        return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
-    return float(prefix["epoch"]) if prefix["epoch"] else None
-
-
-# --- Lines of JSON
-
-
-def _wrapped(line: bytes, again: bool = False) -> Said | None:
-    """What a wrapper holds; None for a line that is an event itself, or nothing of a stream.
-
-    Where a line before was a wrapper (`again`), any object in its place is an event.
-    """
-    try:
-        item = parse(line)
-    except NotJSON:
-        return None
-    if not isinstance(item, dict) or "streamlab" in item:
-        return None
-    key = next((key for key in TIMES if key in item), None)
-    if key is None:
-        return None
-    t = moment(item[key])
-    t = number(item[key]) if t is None else t
-    stream = next((str(item[key])[:80] for key in STREAM_IDS if item.get(key)), "")
-    found = (_payload(item.get(key), item, again) for key in PAYLOADS)
-    said = next((each for each in found if each is not None), None)
-    if said is not None:
-        return msgspec.structs.replace(said, t=t, stream=stream)
-    if any(_SENT.search(_bytes(text(item.get(key)))) for key in ("message", "msg", "event")):
-        return Said(t=t, sent=True)
-    return None
-
-
-def _payload(value: Any, item: dict[str, Any], again: bool) -> Said | None:
-    """What is under one key of a wrapper: an object, its text, or lines of an event stream."""
-    if isinstance(value, dict):
-        name = _event_name(value, item)
-        return None if name is None and not again else Said(_bytes(compact(value)), name=name or "")
-    said = text(value)
-    if said.strip() == "[DONE]":
-        return Said(b"[DONE]")
-    if said.lstrip()[:1] == "{":
-        try:
-            inner = parse(said)
-        except NotJSON:
-            return None
-        name = _event_name(inner, item) if isinstance(inner, dict) else None
-        return None if name is None else Said(_bytes(said.strip()), name=name)
-    found = _FIELD.match(_bytes(said))
-    if found is None:
-        return None
-    return Said(_bytes(said) if "\n" in said else _field(found), True)
-
-
-def _event_name(value: dict[str, Any], wrapper: dict[str, Any]) -> str | None:
-    """The name that makes an object an event: "" where it needs none, None where it is no event."""
-    names = ("", *(text(wrapper.get(key)) for key in ("event", "type", "name")))
-    is_event = text(value.get("type")) == "ping" or isinstance(value.get("error"), dict)
-    known = (name for name in names if any(it.recognises(name, value) for it in READERS))
-    return next(known, "" if is_event else None)
-
-
-def _bytes(said: str) -> bytes:
-    return said.encode("utf-8", "surrogatepass")

@@ -19,7 +19,7 @@ from typing import Any
 
 from streamlab.errors import WireError
 from streamlab.streams.importers.exchange import Exchange
-from streamlab.streams.importers.loose import at, header_pairs, items, number, text
+from streamlab.streams.importers.loose import at, header_pairs, number, text
 from streamlab.streams.last_words import ending_said
 from streamlab.streams.recording import Chunk
 from streamlab.streams.timed_lines import MAX_SECONDS
@@ -65,14 +65,13 @@ def _exchange(flow: Any, where: str) -> Exchange:
     over = _date(at(response, "timestamp_end")) or _date(at(flow, "error", "timestamp"))
     body = _either(response, "content", "body")
     status = number(_either(response, "status_code", "code"))
-    pairs = [pair for pair in items(at(response, "headers")) if isinstance(pair, list)]
     return Exchange(
         where,
         text(at(request, "method")),
         _url(request),
         sent,
         int(status) if status and 100 <= status < 1000 else None,
-        header_pairs((pair[0], pair[1]) for pair in pairs if len(pair) == 2),
+        header_pairs(at(response, "headers")),
         _chunks(body),
         ending_said(error) if error else "eof",
         first_byte_s=_between(sent, _date(at(response, "timestamp_start"))),

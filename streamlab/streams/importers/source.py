@@ -7,6 +7,7 @@ one in memory. One that stops short gives what is there, and says so afterwards 
 
 from __future__ import annotations
 
+import codecs
 import io
 from collections.abc import Callable, Iterator
 from typing import IO
@@ -25,6 +26,9 @@ MAX_INFLATED = 512 * 1024 * 1024
 
 #: How often a file may be compressed.
 MAX_LAYERS = 3
+
+#: First bytes of UTF-16, as `>` of Windows PowerShell writes whatever a program gives it.
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Pieces(io.RawIOBase):
@@ -70,6 +74,11 @@ class Source:
                 if not encoding:
                     break
                 self.head, pieces = _peek(self._inflated(pieces, encoding))
+            else:
+                if magic_of(self.head):
+                    raise WireError(f"it is compressed more than {MAX_LAYERS} times", name)
+            if self.head.startswith(UTF_16):
+                self.head, pieces = _peek(_utf8(pieces))
         except BaseException:
             _close(file, name)
             raise
@@ -106,6 +115,14 @@ class Source:
             raise WireError(f"the {encoding} data is broken: {why}", self.name) from None
         if not decoder.whole:
             self._short = f"{self.name}: the {encoding} data stops before its end"
+
+
+def _utf8(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Text in UTF-16, in UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    for piece in pieces:
+        yield decoder.decode(piece).encode("utf-8", "surrogatepass")
+    yield decoder.decode(b"", True).encode("utf-8", "surrogatepass")
 
 
 def _peek(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
