@@ -72,7 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     try:
         status = run_from_checkout(args) if checkout.is_checkout() else run_cli(args)
-        sys.stdout.flush()  # here, where a closed pipe can still be told
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where a closed pipe can still be told
         return status
     except BrokenPipeError:  # whoever read the output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

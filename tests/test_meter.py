@@ -516,6 +516,50 @@ def test_what_is_collected_is_collected_in_every_phase(phases: list[str], first:
     assert metrics.advice == BUFFERED_ADVICE
 
 
+steps = st.sampled_from([0.0, 0.0005, 0.002, 0.01, 0.2, 0.25, 1.0, 3.0])
+#: What one frame can bring, and of how much the gap before its read is.
+frames = st.tuples(
+    st.none() | steps,
+    st.lists(
+        st.sampled_from(
+            [
+                e.TextDelta("0", "x"),
+                e.TextDelta("0", ""),
+                e.ThinkingDelta("1", "x"),
+                e.InputDelta("2", "x"),
+                e.SegmentStarted("2", "tool_call", 1, name="f"),
+                e.SegmentStarted("3", "other", 1),
+                e.Attached("3", "a", 1),
+                e.SegmentStopped("0", 1),
+                e.SegmentStopped("3", 1),
+                e.UsageReported({}, e.Tokens(1, 2)),
+                e.MessageCompleted(1),
+            ]
+        ),
+        max_size=3,
+    ).map(tuple),
+)
+
+
+@given(st.lists(frames, max_size=40), st.integers(1, 10))
+def test_many_reads_that_are_taken_at_once_measure_as_each_by_itself(
+    came: list[tuple[float | None, tuple[e.Event, ...]]], longest: int
+) -> None:
+    t, times = 0.0, []
+    for gap, _ in came:
+        t = round(t + (gap or 0.0), 4)
+        times.append(None if gap is None else t)
+    reads = [(None, events) for _, events in came]
+    alone, together = Meter(), Meter()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MAX_RUN", longest)
+        for time, read in zip(times, reads, strict=True):
+            alone.feed(time, [read])
+    known = [at for at in together.when(times) if at is not None]
+    together.take(known, reads[len(reads) - len(known) :])
+    assert alone.metrics(complete=True) == together.metrics(complete=True)
+
+
 @given(written(), st.integers(1, 8))
 def test_asking_for_the_numbers_changes_none(times: list[float], a_read: int) -> None:
     once, twice = Meter(), Meter()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlab.wire.payload import MAX_DEPTH, NotJSON, error_in, joined, parse
+from streamlab.wire.payload import MAX_DEPTH, NotJSON, compact, error_in, joined, key_twice, parse
 from streamlab.wire.sse import Frame
 from tests.streams_for_tests import any_text
 
@@ -221,3 +221,29 @@ def test_an_error_of_any_shape_is_an_error(
 )
 def test_what_only_looks_like_an_error_is_none(event: str, payload: Any) -> None:
     assert error_in(payload, Frame(1, event, b"", 0, 0)) is None
+
+
+#: JSON text in which keys may come twice, be hidden by an escape, or hold a colon.
+keys = st.sampled_from(['"a"', '"b"', '"a:"', r'"\u0061"', r'"\u003a"', '"é"', r'"\ud83d"'])
+texts = st.recursive(
+    keys | st.sampled_from(["1", "1e5", "0.00001", "null", "12345678901234567890123"]),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda items: f"[{','.join(items)}]")
+        | st.lists(st.tuples(keys, inner), max_size=4).map(
+            lambda pairs: "{" + ", ".join(f"{key} :{value}" for key, value in pairs) + "}"
+        )
+    ),
+)
+
+
+@given(texts)
+def test_a_key_that_comes_twice_is_found_with_the_value_at_hand_and_without(text: str) -> None:
+    value = parse(text)
+    assert key_twice(text, value) == key_twice(text) == key_twice(text.encode(), value)
+
+
+@given(texts)
+def test_a_value_that_is_written_down_again_is_the_same(text: str) -> None:
+    value = parse(text)
+    assert parse(compact(value)) == value
+    assert " " not in compact(value)

@@ -11,12 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamlab.errors import UsageError, WireError
 from streamlab.streams import recording as module
+from streamlab.streams import timed_lines as line_module
 from streamlab.streams.recording import (
     READ_SIZE,
     Chunk,
@@ -452,3 +454,44 @@ def test_any_bytes_are_a_recording_or_a_wire_error(data: bytes) -> None:
             assert file.ending in module.ENDINGS
 
     attempt("x", lambda: io.BytesIO(data))
+
+
+#: Lines as they are written, and in every way in which they can be odd.
+timed_lines = st.lists(
+    st.builds(
+        lambda t, data, form: form % (json.dumps(t).encode(), json.dumps(data).encode()),
+        st.sampled_from([None, 0, 1, 1.5, 2, 2.25, 1e11]),
+        st.sampled_from(["", "a", "é🐋", "\ud83d", "YQ==", "a" * 50]),
+        st.sampled_from(
+            [b'{"t":%s,"data":%s}'] * 4 + [b'{"data":%s,"t":%s}', b'{"t":%s,"b64":%s}']
+        ),
+    )
+    | st.sampled_from(
+        [b"", b" ", b'{"t":2,"end":"eof"}', b'{"t":9}{"t":9,"data":"a"}', b'{"t":2,']
+    ),
+    max_size=12,
+)
+
+
+@given(timed_lines, st.sampled_from([b"\n", b"\r\n"]), st.booleans(), st.integers(1, 200))
+def test_usual_lines_that_are_read_at_once_are_those_that_are_read_one_by_one(
+    lines: list[bytes], newline: bytes, ended: bool, size: int
+) -> None:
+    def refuse(line: bytes) -> None:
+        raise msgspec.ValidationError
+
+    def seen(decode: Callable[[bytes], object] | None) -> tuple[object, ...]:
+        file, chunks, why = RecordingFile(io.BytesIO(data), "x"), [], ""
+        with pytest.MonkeyPatch.context() as patch:
+            if decode is not None:
+                patch.setattr(line_module, "_decode_usual", decode)
+                patch.setattr(module, "READ_SIZE", size)
+            try:
+                for chunk in file:
+                    chunks.append(chunk)
+            except WireError as error:
+                why = str(error)
+            return chunks, why, file.ending, file.end_t, file.truncated
+
+    data = HEADER + newline.join(lines) + newline * ended
+    assert seen(None) == seen(refuse)

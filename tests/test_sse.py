@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import tracemalloc
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamlab.wire.sse import MAX_STRAY, MAX_STRAY_LINE, Frame, SSEDecoder
 from tests.streams_for_tests import decode
@@ -303,3 +306,40 @@ def test_a_usual_block_reads_the_same_as_one_in_any_other_dress() -> None:
         (f.event, f.data) for f in frames
     ]
     assert frames[1] == Frame(2, "e", b"{}", 19, 38)
+
+
+#: Lines that make blocks of the usual shape, and those that break it.
+any_line = st.sampled_from(
+    [
+        *(b"event: a", b"event: b", b"event: ", b"data: {}", b"data: ", b"data: \xff", b"data:x"),
+        *(b"", b"", b": c", b"id: 7", b"retry: 5", b"data", b"stray", b"data: " + b"x" * 40),
+    ]
+)
+
+
+@given(
+    st.lists(st.tuples(any_line, st.sampled_from([b"\n", b"\n", b"\r\n", b"\r\n", b"\r"]))),
+    st.sampled_from([None, b"\n", b"\r\n"]),
+    st.binary(max_size=3),
+    st.lists(st.integers(1, 30), min_size=1),
+    st.sampled_from([30, 1000]),
+)
+def test_blocks_that_are_found_at_once_are_those_that_are_read_line_by_line(
+    lines: list[tuple[bytes, bytes]],
+    only: bytes | None,
+    rest: bytes,
+    sizes: list[int],
+    bound: int,
+) -> None:
+    text = b"".join(line + (only or end) for line, end in lines) + rest
+    seen = []
+    for pieces in ([len(text)], sizes, [1]):
+        decoder, frames, at = SSEDecoder(bound), [], 0
+        for size in itertools.cycle(pieces):
+            if at >= len(text):
+                break
+            frames += decoder.feed(text[at : at + size])
+            at += size
+        left, kept = decoder.end(), (decoder.stray, decoder.without_data, bool(decoder.fields))
+        seen.append((frames, left, kept, decoder.overrun, decoder.last_event_id, decoder.retry))
+    assert seen[0] == seen[1] == seen[2]

@@ -10,8 +10,11 @@ gaps; first, last, longest and the stalls always are.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from math import fsum
+from operator import sub
+from typing import Any
 
 from streamlab.analysis.metrics import (
     FASTEST,
@@ -47,7 +50,10 @@ __all__ = ["Meter"]
 MAX_SAMPLE = 100_000
 
 #: Gaps are rounded to the nanosecond: 30.473 - 30.471 must not be less than 0.473 - 0.471.
-DIGITS = 9
+DIGITS, NS = 9, 1e9
+
+#: Content events that are counted together.
+MAX_RUN = 1024
 
 #: Event -> the phase whose content it is; and the same of a part's kind.
 PHASE_OF = {TextDelta: "text", ThinkingDelta: "thinking", InputDelta: "tool"}
@@ -70,15 +76,18 @@ class Meter:
         self.now: float | None = None  #: seconds since the request; None where no time is known
         self._all = _Series()
         self._phases: dict[str, _Series] = {}
-        self._phase = ""  # of the last content
+        self._run: list[float] = []  # when the last content came, one phase's, not counted yet
+        self._phase = ""  # that phase
+        self._changed = False  # whether other content came before it
         self._bursts = _Bursts()
         self._idle = self._wait = 0.0
         self._completed: float | None = None
-        self._tokens = NO_TOKENS  # what came after all content; earlier ones are a guess
-        self._begun = ""  # the part of another kind that this frame began
+        self._tokens = NO_TOKENS  # the last ones
+        self._before = 0  # content before them: where more came, they are a guess
+        self._begun: tuple[str, Any] = "", None  # the last part of another kind, and its frame
         self._open: dict[str, str] = {}  # parts that have not stopped, and their phases
 
-    def feed(self, t: float | None, reads: Iterable[Read]) -> None:
+    def feed(self, t: float | None, reads: Sequence[Read]) -> None:
         """Take what one read gave; without a time it came with the read before it."""
         if t is None:
             if self.now is None:
@@ -86,56 +95,88 @@ class Meter:
             t = self.now
         self._idle = max(self._idle, t - (self.now or 0.0))
         self.now = t
-        for _, events in reads:
-            self._begun = ""
-            for event in events:
-                phase = PHASE_OF.get(type(event))
-                if phase is None:
-                    self._other(t, event)
-                elif event.text:  # type: ignore[union-attr]
-                    self._content(t, phase)
+        self.take([t] * len(reads), reads)
 
-    def end(self, t: float | None, reads: Iterable[Read] = ()) -> None:
+    def when(self, times: Sequence[float | None]) -> list[float | None]:
+        """Take the times of many reads, and say for each when it came: None before the first."""
+        now, known = self.now, []
+        for t in times:
+            now = now if t is None else t
+            known.append(now)
+        came = [t for t in known if t is not None]
+        if came:
+            self._idle = max(self._idle, *map(sub, came, [self.now or 0.0, *came]))
+            self.now = now
+        return known
+
+    def take(self, times: Sequence[float], reads: Sequence[Read]) -> None:
+        """Take frames, each with the time of the read that brought it."""
+        run, phase = self._run, self._phase
+        for t, (_, events) in zip(times, reads, strict=True):
+            for event in events:
+                found = PHASE_OF.get(type(event))
+                if found is None:
+                    self._other(t, event, events)
+                    run, phase = self._run, self._phase
+                elif event.text:  # type: ignore[union-attr]
+                    if found != phase:
+                        run, phase = self._count_run(found), found
+                    run.append(t)
+        if len(run) > MAX_RUN:
+            self._count_run(phase)
+
+    def end(self, t: float | None, reads: Sequence[Read] = ()) -> None:
         """Say when the stream ended, and what that left to report."""
         self.feed(t, reads)
 
-    def _other(self, t: float, event: Event) -> None:
-        if isinstance(event, SegmentStarted):
+    def _other(self, t: float, event: Event, frame: tuple[Event, ...]) -> None:
+        if isinstance(event, UsageReported):
+            self._tokens, self._before = event.tokens, self._all.events + len(self._run)
+        elif isinstance(event, SegmentStarted):
             phase = self._open[event.segment] = PHASE_OF_KIND.get(event.kind, "other")
             if phase == "other":
-                self._begun = event.segment
+                self._begun = event.segment, frame
             if phase == "other" or (phase == "tool" and event.name):
                 self._content(t, phase)
         elif isinstance(event, Attached):
             # All that such a part holds is content; what it begins with has been counted.
-            if event.segment != self._begun and self._open.get(event.segment) == "other":
+            begins = event.segment == self._begun[0] and frame is self._begun[1]
+            if self._open.get(event.segment) == "other" and not begins:
                 self._content(t, "other")
         elif isinstance(event, SegmentStopped):
+            self._count_run(self._phase)
             series = self._phases.get(self._open.pop(event.segment, ""))
             if series is not None:
                 series.closed = t
-        elif isinstance(event, UsageReported):
-            self._tokens = event.tokens
         elif isinstance(event, MessageCompleted) and self._completed is None:
             self._completed = t
 
     def _content(self, t: float, phase: str) -> None:
-        gap = round(t - self._all.last, DIGITS)
-        self._bursts.add(t, gap, phase)
-        if gap > self._wait:
-            self._wait = gap
-        self._all.add(t, gap)
-        series = self._phases.get(phase)
-        if series is None:
-            series = self._phases[phase] = _Series()
-        series.add(t, gap if phase == self._phase else None)
-        self._phase, self._tokens = phase, NO_TOKENS
+        run = self._run if phase == self._phase else self._count_run(phase)
+        run.append(t)
+
+    def _count_run(self, phase: str) -> list[float]:
+        """Count the content that has come; give the list for what comes next, of a phase."""
+        times, whole = self._run, self._all
+        if times:
+            gaps = [round((t - last) * NS) / NS for last, t in pairwise([whole.last, *times])]
+            self._wait = max(self._wait, *gaps)
+            self._bursts.add(times, gaps, self._phase)
+            whole.add(times, gaps)
+            series = self._phases.setdefault(self._phase, _Series())
+            series.add(times, gaps[1:] if self._changed else gaps)
+        self._changed = phase != self._phase or (self._changed and not times)
+        self._phase, self._run = phase, []
+        return self._run
 
     def metrics(self, complete: bool) -> Metrics | None:
         """The timings of a stream that is over; None where it has no times."""
         if self.now is None:
             return None
+        self._count_run(self._phase)
         whole, first = self._all, self._first
+        if self._before < whole.events:
+            self._tokens = NO_TOKENS
         together, held = self._bursts.counted()
         share = _share(held.values(), whole.events)
         settled = self._completed if complete else None
@@ -196,42 +237,57 @@ class _Series:
         self.first = self.last = self.longest = 0.0
         self.closed: float | None = None  # when the part of the last event stopped
         self._sample = array("d")
+        self._sorted: tuple[int, list[float]] = 0, []  # how many gaps there were, and the sample
         self._stride = 1
         self._long_at, self._long = array("d"), array("d")
 
-    def add(self, t: float, gap: float | None) -> None:
-        """Count one event, and the gap before it if there was one of its kind before."""
+    def add(self, times: list[float], gaps: list[float]) -> None:
+        """Count events, and the gap before each; the first may have none that is of its kind."""
         if not self.events:
-            self.first = t
-        elif gap is not None:
-            self._gap(gap)
-        self.events += 1
-        self.last, self.closed = t, None
+            self.first, gaps = times[0], gaps[-len(times) + 1 :] if len(times) > 1 else []
+        if gaps:
+            self._add_gaps(times, gaps)
+        self.events += len(times)
+        self.last, self.closed = times[-1], None
 
-    def _gap(self, gap: float) -> None:
-        self.gaps += 1
-        if gap > self.longest:
-            self.longest = gap
-        if gap > STALL_S:
-            self._long_at.append(self.last)
-            self._long.append(gap)
-        if self.gaps % self._stride == 0:
-            self._sample.append(gap)
-            if len(self._sample) > MAX_SAMPLE:
-                self._sample = self._sample[1::2]
-                self._stride *= 2
+    def _add_gaps(self, times: list[float], gaps: list[float]) -> None:
+        longest = max(gaps)
+        self.longest = max(self.longest, longest)
+        if longest > STALL_S:
+            before = [self.last, *times][-len(gaps) - 1 : -1]
+            for last, gap in zip(before, gaps, strict=True):
+                if gap > STALL_S:
+                    self._long_at.append(last)
+                    self._long.append(gap)
+        if self._stride == 1 and len(self._sample) + len(gaps) <= MAX_SAMPLE:
+            self._sample.extend(gaps)
+            self.gaps += len(gaps)
+            return
+        for gap in gaps:
+            self.gaps += 1
+            if self.gaps % self._stride == 0:
+                self._sample.append(gap)
+                if len(self._sample) > MAX_SAMPLE:
+                    self._sample = self._sample[1::2]
+                    self._stride *= 2
+
+    def _ordered(self) -> list[float]:
+        """The sample in order; it is sorted once for all that is asked of it."""
+        if self._sorted[0] != self.gaps:
+            self._sorted = self.gaps, sorted(self._sample)
+        return self._sorted[1]
 
     def spread(self) -> Spread | None:
         """How the gaps are spread; None where there is none."""
         if not self.gaps:
             return None
-        ordered = sorted(self._sample)
+        ordered = self._ordered()
         median, p90, p99 = (_percentile(ordered, q) for q in (0.5, 0.9, 0.99))
         return Spread(median, p90, p99, self.longest)
 
     def stalls(self, last_wait: float = 0.0) -> Stalls:
         """The gaps that are stalls; `last_wait` is the one before an end that is no completion."""
-        ordered = sorted(self._sample)
+        ordered = self._ordered()
         waits = list(zip(self._long_at, self._long, strict=True))
         limit = _limit(ordered, len(ordered) - 1)
         found = [wait for wait in waits if wait[1] > limit]
@@ -273,27 +329,35 @@ class _Bursts:
         self._together: dict[str, int] = {}
         self._held: dict[str, int] = {}
         self._group: dict[str, int] = {}  # how many of each phase
-        self._size = 0
         self._group_held: dict[str, int] = {}  # how many of them the clump has had so far
         self._since = self._until = -1.0  # the clump
         self._came = 0  # events of the clump
 
-    def add(self, t: float, gap: float, phase: str) -> None:
-        """Take one content event and the time since the one before it, or since the request."""
-        group = self._group
-        if gap > TOGETHER_S:
-            if self._size > 1:
-                self._count(self._together, self._held)
-            if gap >= HELD_S:
-                self._since, self._until, self._came = t, t + gap * HELD_PART, 0
-            group.clear()
-            self._size, self._group_held = 0, {}
-        group[phase] = group.get(phase, 0) + 1
-        self._size += 1
-        if t <= self._until:
-            self._came += 1
-            if self._came >= FASTEST * (t - self._since):
-                self._group_held = group.copy()
+    def add(self, times: list[float], gaps: list[float], phase: str) -> None:
+        """Take content events of one phase, and the time since the one before each."""
+        group, until = self._group, self._until
+        size = group.pop(phase, 0)
+        for t, gap in zip(times, gaps, strict=True):
+            if gap > TOGETHER_S:
+                if size > 1 or group:
+                    group[phase] = size
+                    self._close()
+                if gap >= HELD_S:
+                    self._since, self._until, self._came = t, t + gap * HELD_PART, 0
+                    until = self._until
+                size = 0
+            size += 1
+            if t <= until:
+                self._came += 1
+                if self._came >= FASTEST * (t - self._since):
+                    self._group_held = group | {phase: size}
+        group[phase] = size
+
+    def _close(self) -> None:
+        """The group is over."""
+        self._count(self._together, self._held)
+        self._group.clear()
+        self._group_held = {}
 
     def counted(self) -> tuple[dict[str, int], dict[str, int]]:
         """The events of each phase that came together, and those that were held back."""
@@ -303,7 +367,7 @@ class _Bursts:
 
     def _count(self, together: dict[str, int], held: dict[str, int]) -> None:
         """Add the last group to the totals."""
-        if self._size > 1:
+        if sum(self._group.values()) > 1:
             _add(together, self._group)
         if sum(self._group_held.values()) >= TOGETHER_MIN:
             _add(held, self._group_held)

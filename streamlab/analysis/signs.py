@@ -61,6 +61,9 @@ PLACED = frozenset(
     }
 )
 
+#: Events that are looked at.
+LOOKED = PLACED | {UsageReported, SegmentStarted}
+
 
 class Signs(msgspec.Struct, frozen=True):
     """What a stream showed beside its turn; frames are numbers, 0 where there is none."""
@@ -205,23 +208,28 @@ class Noting:
 
     def _look(self, reads: list[Read]) -> None:
         """Look at each event of a read that changed what is known of the answer."""
-        last, most = self._last, self._output
+        last = self._last
         for frame, events in reads:
             for event in events:
                 kind = type(event)
+                if kind not in LOOKED:
+                    continue
                 if kind is UsageReported:
-                    output = event.tokens.output  # type: ignore[union-attr]
-                    if output is not None:
-                        if output < most:
-                            self._fall(frame)
-                        else:
-                            most = output
+                    self._count(frame, event.tokens.output)  # type: ignore[union-attr]
                 elif kind in PLACED:
                     self._place(frame, event, last)
-                elif kind is SegmentStarted and event.kind == "tool_call":  # type: ignore[union-attr]
+                elif event.kind == "tool_call":  # type: ignore[union-attr]
                     self._put(frame)
             last = frame or last
-        self._output = most
+
+    def _count(self, frame: Frame | None, output: int | None) -> None:
+        """A count of output tokens, which are totals so far: where is one below an earlier one?"""
+        if output is None:
+            return
+        if output < self._output:
+            self._fall(frame)
+        else:
+            self._output = output
 
     def _find(self, reads: list[Read], problems: tuple[Problem, ...]) -> None:
         """The frames of problems that no event states, since only the turn sees them."""

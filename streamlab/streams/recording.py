@@ -11,6 +11,7 @@ and how the connection stopped. The others have no times and are taken to end cl
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 import sys
@@ -29,20 +30,31 @@ from streamlab.streams.timed_lines import (
     Chunk,
     End,
     Header,
+    Reads,
     chunk_line,
     chunk_or_end,
     end_line,
     header_line,
     is_whole,
     read_header,
-    usual_chunk,
+    reads_of,
+    usual_lines,
 )
 from streamlab.wire.events import ENDINGS
 from streamlab.wire.forms import frames_of
 from streamlab.wire.payload import NotJSON, parse
 from streamlab.wire.reader import WIRES
 
-__all__ = ["WIRES", "Chunk", "Recording", "RecordingFile", "open_recording", "read", "write"]
+__all__ = [
+    "WIRES",
+    "Chunk",
+    "Reads",
+    "Recording",
+    "RecordingFile",
+    "open_recording",
+    "read",
+    "write",
+]
 
 #: Bytes a read takes from a file that has no chunks of its own.
 READ_SIZE = 64 * 1024
@@ -108,10 +120,17 @@ class RecordingFile:
         self.timed = header is not None
         self.header = header or Header()
         self._first = b"" if self.timed else first
+        self._number, self._last = 1, 0.0  # of the last line, and its time
+        self._end: End | None = None
 
     def __iter__(self) -> Iterator[Chunk]:
+        for reads in self.reads():
+            yield from reads
+
+    def reads(self) -> Iterator[Reads]:
+        """The chunks, as many at a time as come together: for who does not look at each."""
         try:
-            yield from self._timed_chunks() if self.timed else self._raw_chunks()
+            yield from self._timed_reads() if self.timed else self._raw_reads()
             if where := self._short():
                 self.truncated, self.ending, self.end_t = where, "cut", None
         except OSError as why:
@@ -128,7 +147,7 @@ class RecordingFile:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _raw_chunks(self) -> Iterator[Chunk]:
+    def _raw_reads(self) -> Iterator[Reads]:
         # The first line was read to tell the form; it is no chunk of its own.
         piece = self._first + self._stream.read(max(0, READ_SIZE - len(self._first)))
         while piece:
@@ -137,36 +156,65 @@ class RecordingFile:
                 piece, following = piece + following, b""
                 piece, self.ending = without_last_words(piece)
             if piece:
-                yield Chunk(None, piece)
+                yield Reads(piece, [None], [len(piece)])
             piece = following
 
-    def _timed_chunks(self) -> Iterator[Chunk]:
-        number, last = 1, 0.0
-        end: End | None = None
-        while line := self._stream.readline(MAX_LINE):
-            number += 1
-            chunk = usual_chunk(line, last) if end is None else None
-            if chunk is None:
-                where = f"{self.name}:{number}"
-                if not line.strip():
-                    continue
-                if end is not None:
-                    raise WireError("a line after the end line", where)
-                if len(line) >= MAX_LINE:
-                    raise WireError(f"a line of more than {MAX_LINE} bytes", where)
-                if not line.endswith(b"\n") and not is_whole(line):
-                    break
-                item = chunk_or_end(line, last, where)
-                if isinstance(item, End):
-                    end = item
-                    continue
-                chunk = item
-            if chunk.t is not None:
-                last = chunk.t
-            yield chunk
-        if end is None:
-            self.truncated = f"{self.name}:{number}: the recording stops without its end line"
-        self.ending, self.end_t = ("cut", None) if end is None else (end.ending, end.t)
+    def _timed_reads(self) -> Iterator[Reads]:
+        for lines in self._lines():
+            first, rest = self._number, iter(lines)
+            while (at := self._number - first) < len(lines):
+                usual = usual_lines(rest)  # and with them, the line after the last one is taken
+                reads = reads_of(usual, self._last) if usual and self._end is None else None
+                other = lines[at : at + len(usual) + 1]
+                if reads is not None:
+                    yield reads
+                    self._number += len(usual)
+                    self._last = max([self._last, *(t for t in reads.times if t is not None)])
+                    other = other[len(usual) :]
+                for line in other:
+                    if (chunk := self._long_way(line)) is not None:
+                        yield Reads.of([chunk])
+        if self._end is None:
+            where = f"{self.name}:{self._number}"
+            self.truncated = f"{where}: the recording stops without its end line"
+            self._end = End(None, "cut")
+        self.end_t, self.ending = self._end
+
+    def _long_way(self, line: bytes) -> Chunk | None:
+        """Any line: a chunk, or the end, or none."""
+        self._number += 1
+        where = f"{self.name}:{self._number}"
+        if line.isspace():
+            return None
+        if self._end is not None:
+            raise WireError("a line after the end line", where)
+        if not line.endswith(b"\n") and not is_whole(line):  # the last one
+            return None
+        item = chunk_or_end(line, self._last, where)
+        if isinstance(item, End):
+            self._end = item
+            return None
+        self._last = self._last if item.t is None else item.t
+        return item
+
+    def _lines(self) -> Iterator[list[bytes]]:
+        """The lines after the first, as many at a time as come together."""
+        read1: Callable[[int], bytes] = getattr(self._stream, "read1", self._stream.read)
+        held: list[bytes] = []  # the line that has no end yet, in pieces
+        size = 0
+        while piece := read1(READ_SIZE):
+            if size + (piece.find(b"\n") + 1 or len(piece)) >= MAX_LINE:
+                where = f"{self.name}:{self._number + 1}"
+                raise WireError(f"a line of more than {MAX_LINE} bytes", where)
+            end = piece.rfind(b"\n") + 1
+            if end:
+                whole = b"".join([*held, piece[:end]])
+                held, size, piece = [], 0, piece[end:]
+                yield io.BytesIO(whole).readlines()
+            held.append(piece)
+            size += len(piece)
+        if size:
+            yield [b"".join(held)]
 
 
 def open_recording(path: str | os.PathLike[str]) -> RecordingFile:

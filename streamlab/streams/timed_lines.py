@@ -12,6 +12,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -27,13 +30,16 @@ __all__ = [
     "Chunk",
     "End",
     "Header",
+    "Reads",
+    "Usual",
     "chunk_line",
     "chunk_or_end",
     "end_line",
     "header_line",
     "is_whole",
     "read_header",
-    "usual_chunk",
+    "reads_of",
+    "usual_lines",
 ]
 
 #: Longest line of a timed recording, in bytes; one chunk of a real network is far smaller.
@@ -51,6 +57,33 @@ class Chunk(NamedTuple):
 
     t: float | None
     data: bytes
+
+
+class Reads(msgspec.Struct, frozen=True):
+    """Several reads, one after the other: all that they brought as one."""
+
+    data: bytes
+    times: list[float | None]  #: of each: when it came
+    ends: list[int]  #: of each: the offset in `data` just after its last byte
+
+    @classmethod
+    def of(cls, chunks: Sequence[Chunk]) -> Reads:
+        """Chunks as one."""
+        pieces = [chunk.data for chunk in chunks]
+        return cls(b"".join(pieces), [chunk.t for chunk in chunks], [*accumulate(map(len, pieces))])
+
+    def after(self, number: int) -> Reads:
+        """All but the first ones."""
+        start = self.ends[number - 1] if number else 0
+        ends = [end - start for end in self.ends[number:]] if start else self.ends[number:]
+        return Reads(self.data[start:], self.times[number:], ends)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Each read by itself."""
+        start = 0
+        for t, end in zip(self.times, self.ends, strict=True):
+            yield Chunk(t, self.data[start:end])
+            start = end
 
 
 class End(NamedTuple):
@@ -149,28 +182,35 @@ def is_whole(line: bytes) -> bool:
     return True
 
 
-class _Usual(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class Usual(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """Nearly every line: a time or null, and text."""
 
     t: float | None
     data: str
 
 
-_decode_usual = msgspec.json.Decoder(_Usual).decode
+_decode_usual = msgspec.json.Decoder(Usual).decode
 
 
-def usual_chunk(line: bytes, last: float) -> Chunk | None:
-    """A whole line of the usual shape as a chunk; None for any other, which goes the long way."""
-    if line[-1:] != b"\n" or len(line) >= MAX_LINE:
+def usual_lines(lines: Iterator[bytes]) -> list[Usual]:
+    """Take lines up to and with the first that is no usual one; what the usual ones say."""
+    found: list[Usual] = []
+    with suppress(msgspec.MsgspecError, RecursionError):
+        found.extend(map(_decode_usual, lines))
+    return found
+
+
+def reads_of(lines: list[Usual], last: float) -> Reads | None:
+    """Usual lines as reads, after one at `last`; None where a time in them cannot be."""
+    times = [line.t for line in lines]
+    known = [last, *(times if None not in times else [t for t in times if t is not None])]
+    if known[-1] >= MAX_SECONDS or sorted(known) != known:
         return None
-    try:
-        found = _decode_usual(line)
-        t = found.t
-        if t is not None and not last <= t < MAX_SECONDS:
-            return None
-        return Chunk(t, found.data.encode())
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        return None
+    texts = [line.data for line in lines]
+    text = "".join(texts)
+    data = text.encode()
+    same = len(data) == len(text)
+    return Reads(data, times, [*accumulate(len(t if same else t.encode()) for t in texts)])
 
 
 def chunk_or_end(line: bytes, last: float, where: str) -> Chunk | End:

@@ -125,7 +125,7 @@ class StopReported(msgspec.Struct, frozen=True):
     details: Any = None
 
 
-class Tokens(msgspec.Struct, frozen=True):
+class Tokens(msgspec.Struct, frozen=True, gc=False):
     """Token counts, in one meaning for all wire formats; None where the stream gives none."""
 
     input: int | None = None

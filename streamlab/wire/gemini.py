@@ -43,6 +43,9 @@ __all__ = ["GeminiReader"]
 #: Candidates of one answer; the vendor gives at most eight.
 MAX_CANDIDATES = 64
 
+#: A count stays below it; a larger one is none.
+MAX_COUNT = 2**63
+
 #: Counts of a usage that make up our tokens.
 COUNTS = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount")
 
@@ -77,24 +80,26 @@ class GeminiReader(PartReader):
     def read(self, frame: Frame) -> tuple[Event, ...]:
         """The events that one frame states; most often a piece of text and the counts so far."""
         first = self._candidates.get(0)
-        if first is not None and first.run and not (first.finish or frame.event or self._second):
-            try:
-                chunk = decode_chunk(frame.data)
-            except (msgspec.MsgspecError, RecursionError):
-                return self._unwrapped(frame)
-            part, ratings = chunk.candidates[0].content.parts[0], chunk.candidates[0].safetyRatings
-            if (
-                first.run == ("thinking" if part.thought else "text")
-                and chunk.responseId in (self._id, "")
-                and chunk.modelVersion in (self._model, "")
-                and not _may_be_deep(frame.data)
-            ):
-                self._at = frame.number
-                events = (APPEND[first.run](first.open, part.text),) if part.text else ()
-                if ratings:
-                    events = (*events, Attached(first.open, "safetyRatings", ratings))
-                return (*events, *self._usage(chunk.usageMetadata))
-        return self._unwrapped(frame)
+        if first is None or not first.run or first.finish or frame.event or self._second:
+            return self._unwrapped(frame)
+        try:
+            chunk = decode_chunk(frame.data)
+        except (msgspec.MsgspecError, RecursionError):
+            return self._unwrapped(frame)
+        (said,) = chunk.candidates
+        (part,) = said.content.parts
+        if (
+            first.run != ("thinking" if part.thought else "text")
+            or chunk.responseId not in (self._id, "")
+            or chunk.modelVersion not in (self._model, "")
+            or _may_be_deep(frame.data)
+        ):
+            return self._unwrapped(frame)
+        self._at = frame.number
+        events = (APPEND[first.run](first.open, part.text),) if part.text else ()
+        if said.safetyRatings:
+            events = (*events, Attached(first.open, "safetyRatings", said.safetyRatings))
+        return events + self._usage(chunk.usageMetadata)
 
     def _unwrapped(self, frame: Frame) -> tuple[Event, ...]:
         """The general way; an error may come inside an array, even in an event stream."""
@@ -131,7 +136,7 @@ class GeminiReader(PartReader):
             yield self._fault("second-answer", text, frame)
             return
         yield from self._identify(payload, frame)
-        if b"functionCall" in frame.data and (twice := _key_twice(payload, frame.data)):
+        if b"functionCall" in frame.data and (twice := key_twice(frame.data, payload)):
             yield self._fault("malformed", f"in a chunk with a call {twice}", frame)
         yield from self._prompt(payload.get("promptFeedback"), frame)
         given = payload.get("candidates")
@@ -177,11 +182,12 @@ class GeminiReader(PartReader):
         if not usage:
             return ()
         known = self._counts
-        for name, found in usage.items():
-            if name in known and type(found) is int and 0 <= found < 2**63:
+        for name in COUNTS:
+            found = usage.get(name)
+            if type(found) is int and 0 <= found < MAX_COUNT:
                 known[name] = found
         given, visible, thinking = known.values()
-        output = None if visible is None and thinking is None else (visible or 0) + (thinking or 0)
+        output = thinking if visible is None else visible + (thinking or 0)
         return (UsageReported(usage, Tokens(given, output, thinking)),)
 
     # ------------------------------------------------------------------ a candidate
@@ -302,18 +308,6 @@ class GeminiReader(PartReader):
             for number, candidate in sorted(self._candidates.items())
             if not candidate.finished
         ][:3]
-
-
-def _key_twice(payload: dict[str, Any], data: bytes) -> str:
-    """Which key occurs twice in the objects that some bytes hold, in words; "" where none does.
-
-    A key that another one hides is missing where the payload is written down again, with its colon.
-    So equal numbers of colons prove that none does, without parsing once more, far more slowly.
-    """
-    escaped = b"\\u" in data  # among them, a colon may be
-    if not escaped and data.count(b":") == msgspec.json.encode(payload).count(b":"):
-        return ""
-    return key_twice(data)
 
 
 def _inside(payload: dict[str, Any]) -> dict[str, Any]:

@@ -100,8 +100,8 @@ class ResponsesReader(Final):
                 return self._read(frame)
             part = self._hot.get((type(delta), delta.output_index, delta.number))
             if part is not None and delta.item_id == part.item_id and not delta.logprobs:
-                number = delta.sequence_number
-                if (number is None or number == self._next) and frame.event in (part.event, ""):
+                number, name = delta.sequence_number, frame.event
+                if (number == self._next or number is None) and (name == part.event or not name):
                     if number is not None:
                         self._next = number + 1
                     part.fragments.append(delta.delta)

@@ -226,17 +226,26 @@ class Reader:
             self.frames -= excess
             frames = frames[: len(frames) - excess]
         reads: list[Read] = []
-        for frame in frames:
-            if self._reader is None:
-                reads += self._sniff(frame)
-            else:
-                reads.append((frame, self._reader.read(frame)))
+        if self._reader is None:
+            frames = self._sniff_all(frames, reads)
+        if self._reader is not None:
+            read = self._reader.read
+            for frame in frames:
+                reads.append((frame, read(frame)))
         if not self._spoken:
             self._listen_for_this_format(reads)
         if excess > 0:
             limit = self.bounds.frames
             reads.append(self._exceed(("frames", limit, limit + 1)))
         return reads
+
+    def _sniff_all(self, frames: list[Frame], reads: list[Read]) -> list[Frame]:
+        """Read frames until one tells the wire format; give the rest."""
+        for number, frame in enumerate(frames, 1):
+            reads += self._sniff(frame)
+            if self._reader is not None:
+                return frames[number:]
+        return []
 
     def _listen_for_this_format(self, reads: list[Read]) -> None:
         """Notice the first frame that states something in the wire format, or that does not.

@@ -13,6 +13,9 @@ Read next: `claude.py`, which gives each frame its meaning.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 import msgspec
 
 __all__ = ["BOM", "FIELDS", "MAX_FRAME", "Frame", "Overrun", "SSEDecoder"]
@@ -31,6 +34,14 @@ MAX_STRAY, MAX_STRAY_LINE = 100, 64 * 1024
 
 #: `event` lines that a decoder remembers; a stream has a dozen, a hostile one no more than this.
 MAX_NAMES, MAX_NAME = 64, 256
+
+#: Nearly every block is an `event` line or none, one `data` line, a blank line. These find such
+#: blocks, as (event line, data, b""), and any other line, as (b"", b"", line); the second one where
+#: the lines of a block end in CRLF.
+_with_lf = re.compile(rb"(event: [^\n]*\n|)data: ([^\n]*)\n\n|([^\n]*\n)").findall
+_with_crlf = re.compile(rb"(event: [^\n]*\r\n|)data: ([^\n]*)\r\n\r\n|([^\n]*\n)").findall
+
+_lone_cr = re.compile(rb"\r(?!\n)").search
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
@@ -77,7 +88,7 @@ class SSEDecoder:
         self.overrun: Overrun | None = None
         self.stray: list[tuple[int, bytes]] = []  #: lines that are no field: (offset, line)
         self.without_data: list[tuple[int, str]] = []  #: blocks with only a name: (offset, name)
-        self._names: dict[bytes, str] = {}  # whole `event` lines -> the name
+        self._names = {b"": ""}  # whole `event` lines -> the name
         self._number = 0
         self._at = 0  # offset of the next byte that no line has taken
         self._line: list[bytes] = []  # the unfinished line, in the pieces that it came in
@@ -152,63 +163,74 @@ class SSEDecoder:
             self._line, self._data, self._event = [], [], b""
 
     def _read_lines(self, text: bytes) -> list[Frame]:
+        """Take every whole line, and keep what is left. Most streams have one kind of line end."""
         frames: list[Frame] = []
-        lines = text.splitlines(keepends=True)  # of bytes: at CR, LF and CRLF only
-        cr_free = b"\r" not in text
-        n, at = 0, self._at
-        while n < len(lines) and not self.overrun:
-            if cr_free and self._start == at:
-                n, at = self._take_usual_blocks(lines, n, at, frames)
-                if n == len(lines):
-                    break
-            line = lines[n]
-            body = line.rstrip(b"\r\n")
-            if len(body) == len(line):  # nothing ends this line yet
-                break
-            start, at, n = at, at + len(line), n + 1
-            if body:
-                self._check_size(at)
-                if not self.overrun:
-                    self._take_field(body, start)
-            else:
-                self._end_block(start + 1, at, frames)
-        self._at = at
-        self._after_cr = not cr_free and n == len(lines) and text.endswith(b"\r")
-        if n < len(lines) and not self.overrun:
-            self._keep(lines[n])
+        end = text.rfind(b"\n") + 1
+        if b"\r" not in text:
+            self._take_blocks(_with_lf(text, 0, end), 1, frames)
+        elif not _lone_cr(text):
+            self._take_blocks(_with_crlf(text, 0, end), 2, frames)
+        else:
+            end = max(end, text.rfind(b"\r") + 1)
+            self._take_lines(text[:end].splitlines(keepends=True), frames)
+            self._after_cr = text[-1:] == b"\r"
+        if end < len(text) and not self.overrun:
+            self._keep(text[end:])
         return frames
 
-    def _take_usual_blocks(
-        self, lines: list[bytes], n: int, at: int, frames: list[Frame]
-    ) -> tuple[int, int]:
-        """Take whole blocks of the usual shape, from line `n` at offset `at` on: where that leads.
+    def _take_blocks(
+        self, found: list[tuple[bytes, bytes, bytes]], width: int, frames: list[Frame]
+    ) -> None:
+        """Take what the pattern found, where a line end is so many bytes wide.
 
-        Nearly every block is an `event` line, one `data` line, a blank line. Whatever is not
-        goes line by line, with the same result.
+        A block of the usual shape is a frame at once. Whatever is not, or stands inside a block
+        that has begun, goes line by line, with the same result.
         """
-        names, limit, last_id = self._names, self.max_frame, self.last_event_id
-        number, last = self._number, len(lines) - 1
-        while n < last:
-            body, blank = lines[n], n + 1
-            name = names.get(body)
+        names, limit, beside = self._names, self.max_frame, len(b"data: ") + width + 1
+        at, number, last_id = self._at, self._number, self.last_event_id
+        between = self._start == at
+        for head, data, line in found:
+            end = at + len(head) + len(data) + beside
+            if line or not between or end - at > limit:
+                self.fields += number - self._number
+                self._at, self._number = at, number
+                self._start = at if between else self._start
+                newline = b"\r\n"[-width:]
+                whole = (line,) if line else (head, b"data: " + data + newline, newline)
+                self._take_lines(filter(None, whole), frames)
+                at, number, last_id = self._at, self._number, self.last_event_id
+                between = self._start == at
+                if self.overrun:
+                    return
+                continue
+            name = names.get(head)
             if name is None:
-                name = self._remember(body) if body[:7] == b"event: " else ""
-            size = len(body) + 1
-            if name and blank < last:
-                body, blank = lines[blank], blank + 1
-                size += len(body)
-            if body[:6] != b"data: " or lines[blank] != b"\n" or size > limit:
-                break
+                name = self._remember(head)
             number += 1
-            frames.append(Frame(number, name, body[6:-1], at, at + size, last_id))
-            n, at = blank + 1, at + size
+            frames.append(Frame(number, name, data, at, end, last_id))
+            at = end + width - 1
         self.fields += number - self._number
-        self._number, self._start = number, at
-        return n, at
+        self._at, self._number = at, number
+        if between:
+            self._start = at
+
+    def _take_lines(self, lines: Iterable[bytes], frames: list[Frame]) -> None:
+        for line in lines:
+            body = line.rstrip(b"\r\n")
+            if self.overrun:
+                return
+            start = self._at
+            self._at += len(line)
+            if not body:
+                self._end_block(start + 1, self._at, frames)
+                continue
+            self._check_size(self._at)
+            if not self.overrun:
+                self._take_field(body, start)
 
     def _remember(self, line: bytes) -> str:
         """The name in an `event` line, kept with it: a stream has few, each a thousand times."""
-        name = line[7:-1].decode("utf-8", "replace")
+        name = line[7:].rstrip(b"\r\n").decode("utf-8", "replace")
         if len(self._names) < MAX_NAMES and len(line) < MAX_NAME:
             self._names[line] = name
         return name

@@ -11,7 +11,9 @@ passed, or it is not yet known what is read, it goes read by read, as in `judge`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 from streamlab.analysis.judge import Outcome
@@ -21,7 +23,7 @@ from streamlab.consumer.attempt import State, observe
 from streamlab.consumer.consumer import Consumer
 from streamlab.consumer.gates import EFFECT, Policy, Proposal
 from streamlab.consumer.turn import reduce
-from streamlab.streams.recording import Chunk, Recording, RecordingFile
+from streamlab.streams.recording import Chunk, Reads, Recording, RecordingFile
 from streamlab.wire.events import InputDelta, TextDelta, ThinkingDelta, Tokens, UsageReported
 from streamlab.wire.reader import BOUNDS, Bounds, Read
 
@@ -32,6 +34,9 @@ MAX_BYTES, MAX_READS = 64 * 1024, 1024
 
 #: Events of which many in a row come to the same as one.
 DELTAS = frozenset({TextDelta, ThinkingDelta, InputDelta})
+
+#: Each count of tokens in a usage.
+TOKENS = [attrgetter(f"tokens.{name}") for name in Tokens.__struct_fields__]
 
 #: First bytes that say nothing yet; after them, "[" begins an array, which ends its frames early.
 BLANK = b"\xef\xbb\xbf \t\r\n"
@@ -45,27 +50,23 @@ def judged(
 ) -> Outcome:
     """Consume a recording to its end. Raises `WireError` where a file is not readable."""
     source = recording.header if isinstance(recording, RecordingFile) else recording
-    chunks = recording if isinstance(recording, RecordingFile) else recording.chunks
+    many = recording.reads() if isinstance(recording, RecordingFile) else _many(recording.chunks)
     judging = _Judging(_Hasty(wire or source.wire, policy, bounds))
-    for several in _together(chunks):
-        judging.take(several)
+    for reads in many:
+        judging.take(reads)
         if judging.consumer.finished:
             break
     return judging.over(recording)
 
 
-def _together(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
-    """The reads, as many at a time as may be decoded as one."""
-    held: list[Chunk] = []
-    size = 0
-    for chunk in chunks:
-        held.append(chunk)
+def _many(chunks: Sequence[Chunk]) -> Iterator[Reads]:
+    """The chunks, as many at a time as may be decoded as one."""
+    first = size = 0
+    for number, chunk in enumerate(chunks, 1):
         size += len(chunk.data)
-        if size >= MAX_BYTES or len(held) == MAX_READS:
-            yield held
-            held, size = [], 0
-    if held:
-        yield held
+        if size >= MAX_BYTES or number - first == MAX_READS or number == len(chunks):
+            yield Reads.of(chunks[first:number])
+            first, size = number, 0
 
 
 class _Judging:
@@ -77,58 +78,49 @@ class _Judging:
         self._whole = 0  # offset of the end of the last frame
         self._head = b""  # what came before the first frame
 
-    def take(self, chunks: list[Chunk]) -> None:
-        """Take some reads: as one, or one by one."""
-        if len(chunks) > 1 and self._may_join(chunks):
-            self._take_joined(chunks)
-            return
-        consumer, reader = self.consumer, self.consumer.reader
-        for number, chunk in enumerate(chunks):
-            if reader.frames and number + 1 < len(chunks) and self._may_join(chunks[number:]):
-                self._take_joined(chunks[number:])
+    def take(self, many: Reads) -> None:
+        """Take some reads: one by one until it is known what is read, then as one."""
+        bounded = self._is_bounded(many)
+        for taken, chunk in enumerate(many):
+            if bounded and taken + 1 < len(many.ends) and self._is_known():
+                self._take_joined(many.after(taken))
                 return
-            if not reader.frames:
+            if self.consumer.finished:
+                return
+            if not self.consumer.reader.frames:
                 self._head += chunk.data[: len(BLANK) + 1]
-            reads = consumer.feed(chunk.data, chunk.t)
+            reads = self.consumer.feed(chunk.data, chunk.t)
             self._meter.feed(chunk.t, reads)
-            self._noting.feed(chunk, reads, consumer.turn, reader.wire)
-            self._see(reads)
-            if consumer.finished:
-                return
+            self._see(chunk, reads)
 
-    def _may_join(self, chunks: list[Chunk]) -> bool:
-        """Whether no bound can be passed in these reads, and every frame is read as it comes."""
-        reader = self.consumer.reader
-        bounds, size = reader.bounds, sum(len(chunk.data) for chunk in chunks)
-        last = max((chunk.t for chunk in chunks if chunk.t is not None), default=0.0)
+    def _is_bounded(self, many: Reads) -> bool:
+        """Whether no bound can be passed in these reads."""
+        reader, size = self.consumer.reader, len(many.data)
+        bounds = reader.bounds
         return (
-            reader.frames > 0
-            and reader.wire is not None
-            and self._head.lstrip(BLANK)[:1] != b"["
-            and reader.bytes + size <= bounds.bytes
+            reader.bytes + size <= bounds.bytes
             and reader.bytes - self._whole + size <= bounds.frame_bytes
             and reader.frames + size <= bounds.frames
-            and last <= bounds.seconds
+            and max([t for t in many.times if t is not None], default=0.0) <= bounds.seconds
         )
 
-    def _take_joined(self, chunks: list[Chunk]) -> None:
-        consumer, meter = self.consumer, self._meter
-        at, first = consumer.reader.bytes, 0
-        data = b"".join([chunk.data for chunk in chunks])
-        reads = consumer.feed(data)
-        self._noting.feed(Chunk(chunks[0].t, data), reads, consumer.turn, consumer.reader.wire)
-        self._see(reads)
-        ends: list[Any] = [frame.end for frame, _ in reads if frame is not None]
-        ends.append(at + len(data) + 1)
-        for chunk in chunks:
-            at += len(chunk.data)
-            after = first
-            while ends[after] <= at:
-                after += 1
-            meter.feed(chunk.t, reads[first:after])
-            first = after
+    def _is_known(self) -> bool:
+        """Whether every frame is read as it comes."""
+        reader = self.consumer.reader
+        known = reader.frames > 0 and reader.wire is not None
+        return known and self._head.lstrip(BLANK)[:1] != b"["
 
-    def _see(self, reads: list[Read]) -> None:
+    def _take_joined(self, many: Reads) -> None:
+        at = self.consumer.reader.bytes
+        reads = self.consumer.feed(many.data)
+        self._see(Chunk(many.times[0], many.data), reads)
+        times, ends = self._meter.when(many.times), many.ends
+        came = [times[bisect_left(ends, frame.end - at)] for frame, _ in reads if frame is not None]
+        known = [t for t in came if t is not None]
+        self._meter.take(known, reads[len(reads) - len(known) :])
+
+    def _see(self, chunk: Chunk, reads: list[Read]) -> None:
+        self._noting.feed(chunk, reads, self.consumer.turn, self.consumer.reader.wire)
         frame = reads[-1][0] if reads else None
         self._whole = frame.end if frame is not None else self._whole
 
@@ -201,12 +193,14 @@ class _Hasty(Consumer):
         if not counts:
             return
         usage: dict[str, Any] = {}
-        given = inner = thinking = None
         for event in counts:
-            usage.update({key: v for key, v in event.usage.items() if v is not None})
-            tokens = event.tokens
-            given = given if tokens.input is None else tokens.input
-            inner = inner if tokens.output is None else tokens.output
-            thinking = thinking if tokens.thinking is None else tokens.thinking
-        self.turn = reduce(self.turn, UsageReported(usage, Tokens(given, inner, thinking)))
+            new = event.usage
+            if None in new.values():
+                new = {key: value for key, value in new.items() if value is not None}
+            usage.update(new)
+        last = [
+            next((found for event in reversed(counts) if (found := of(event)) is not None), None)
+            for of in TOKENS
+        ]
+        self.turn = reduce(self.turn, UsageReported(usage, Tokens(*last)))
         counts.clear()

@@ -51,7 +51,9 @@ def looks(head: bytes) -> bool:
     """Whether a file that begins so is a cassette."""
     if _JSON.match(head):
         return not several(head)
-    return bool(_YAML_FIRST.match(head) and _YAML.search(head.removeprefix(b"\xef\xbb\xbf")))
+    if b"interactions:" not in head or not _YAML_FIRST.match(head):
+        return False
+    return _YAML.search(head.removeprefix(b"\xef\xbb\xbf")) is not None
 
 
 def read(data: bytes, name: str) -> Iterator[Exchange]:

@@ -11,6 +11,7 @@ stream, and a note says so.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -67,7 +68,7 @@ def looks(head: bytes) -> bool:
     if (item := first_of_export(head)) is not None and _is_wrapper(item):
         return True
     logged = False
-    for line in head.split(b"\n"):
+    for line in io.BytesIO(head):  # nearly always the first one tells
         line = plain_text(line.strip())
         if line[:1] == b"{":
             item = _parsed(line)
