@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Callable
+from typing import Any
 
 __all__ = ["CLIENTS", "COMMANDS", "FORMATS", "STATUS"]
 
@@ -18,6 +19,13 @@ FORMATS = ("claude", "openai-chat", "openai-responses", "gemini", "gemini-intera
 #: What a recording can be taken through, likewise (`streams/asking.py`).
 CLIENTS = ("anthropic", "openai-chat", "openai-responses", "google-genai")
 
+#: Of a command's --wire: what it may be, and that it rarely must be said.
+WIRE: dict[str, Any] = {
+    "choices": FORMATS,
+    "metavar": "FORMAT",
+    "help": f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}; without it, the content tells",
+}
+
 STATUS = "exit status: 0 fine, 1 a finding, 2 bad usage or an unreadable file"
 
 Parser = argparse.ArgumentParser
@@ -26,23 +34,21 @@ Parser = argparse.ArgumentParser
 def _add_show(parser: Parser) -> None:
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE", help="a recording of any form; - is standard input")
-    add("--rules", action="store_true", help="list the doctor's rules, and stop")
-    add("--stream", type=_size, metavar="N", help="of a file that holds several (default: 1)")
-    add("--keep", action="store_true", help="mask nothing in what another tool captured")
-    add("--json", action="store_true", help="print one JSON object a line instead of a picture")
-    add("--html", metavar="OUT.html", help="write a page that steps through the (one) recording")
+    add("--rules", action="store_true", help="list all that the doctor looks for, and stop")
+    add("--stream", type=_size, metavar="N", help="show stream N of a file that holds several (1)")
+    add("--keep", action="store_true", help="mask no secrets in what another tool captured")
+    add("--json", action="store_true", help="print one JSON object a line, for a program")
+    add("--html", metavar="OUT.html", help="write one page that steps through the recording")
     add(
         "--policy",
         choices=("effect", "chat"),
         default="effect",
         help="what is acceptable: what a tool proposal needs, or a text answer (default: effect)",
     )
-    add("--tools", metavar="FILE.json", help="the permitted tools: name -> JSON Schema of input")
     add(
-        "--wire",
-        choices=FORMATS,
-        help="the wire format; without it, the content tells (the other vendors' come later)",
+        "--tools", metavar="FILE.json", help="the permitted tools: name -> JSON Schema of the input"
     )
+    add("--wire", **WIRE)
     group = parser.add_argument_group("bounds, past which a stream counts as one that never ends")
     add = group.add_argument
     add("--max-bytes", type=_size, metavar="N", help="of a stream (default: 256M)")
@@ -86,7 +92,13 @@ def _add_serve(parser: Parser) -> None:
     )
     add("--upstream", metavar="URL", default="", help="forward this server's streams, not ours")
     add("--model", metavar="NAME", default="streamlab", help="what to ask --upstream for")
-    add("--wire", choices=FORMATS[:4], default="claude", help="how --upstream speaks (claude)")
+    add(
+        "--wire",
+        choices=FORMATS[:4],
+        default="claude",
+        metavar="FORMAT",
+        help=f"how --upstream speaks: {', '.join(FORMATS[:3])} or {FORMATS[3]} (default: claude)",
+    )
     parser.set_defaults(run=_serve)
 
 
@@ -96,7 +108,13 @@ def _add_record(parser: Parser) -> None:
     add("--prompt", required=True, help="the user's message")
     add("--out", required=True, metavar="X.stream.jsonl", help="the file to write")
     add("--max-tokens", type=_size, default=1024, metavar="N", help="of the answer (default: 1024)")
-    add("--client", choices=CLIENTS, default=CLIENTS[0], help="the SDK, and how it asks")
+    add(
+        "--client",
+        choices=CLIENTS,
+        default=CLIENTS[0],
+        metavar="SDK",
+        help=f"{', '.join(CLIENTS[:-1])} or {CLIENTS[-1]} (default: {CLIENTS[0]})",
+    )
     add("--base-url", metavar="URL", help="another server than the API, such as `serve`'s")
     add("--tools", metavar="FILE.json", help="tools to offer: name -> JSON Schema of the input")
     add("--force", action="store_true", help="replace OUT where it exists")
@@ -110,7 +128,7 @@ def _add_convert(parser: Parser) -> None:
     add("--out", metavar="PLACE", help="a file, a folder, or - (default: beside each file)")
     add("--split", action="store_true", help="every stream of a file, each in a file of its own")
     add("--keep", action="store_true", help="keep secrets and e-mail addresses: mask nothing")
-    add("--wire", choices=FORMATS, help="the wire format; without it, the content tells")
+    add("--wire", **WIRE)
     add("--force", action="store_true", help="replace files that exist")
     parser.set_defaults(run=_convert)
 
@@ -118,15 +136,25 @@ def _add_convert(parser: Parser) -> None:
 def _add_scan(parser: Parser) -> None:
     add = parser.add_argument
     add("places", nargs="+", metavar="DIR", help="folders, files, globs, .tar and .zip archives")
-    add("--out", required=True, metavar="X.parquet", help="one row a stream; goes on where it was")
-    add("--workers", type=_size, metavar="N", help="processes (default: one a core)")
+    add(
+        "--out",
+        required=True,
+        metavar="X.parquet",
+        help="the table; if it exists, it is brought up to date",
+    )
+    add("--workers", type=_size, metavar="N", help="processes (default: one for each core)")
     add("--scheduler", metavar="URL", help="a Dask cluster instead: tcp://127.0.0.1:8786")
-    add("--objectives", metavar="X.toml", help="what a good stream meets: metric = bound")
-    add("--by", action="append", metavar="COLUMN", help="summarise by it (default: model)")
+    add("--objectives", metavar="X.toml", help="what a good stream must meet (see below)")
+    add(
+        "--by",
+        action="append",
+        metavar="COLUMN",
+        help="summarise by it; repeatable (default: model)",
+    )
     add("--policy", choices=("effect", "chat"), default="effect", help="as in `show`")
     add("--tools", metavar="FILE.json", help="as in `show`")
-    add("--wire", choices=FORMATS, help="the wire format; without it, the content tells")
-    add("--fresh", action="store_true", help="read everything again, whatever OUT holds")
+    add("--wire", **WIRE)
+    add("--fresh", action="store_true", help="read every file again")
     parser.set_defaults(run=_scan)
 
 
@@ -174,16 +202,16 @@ What comes after -- goes to JupyterLab as it is.""",
         _add_show,
         f"""for example
   streamlab show answer.sse
-  streamlab show --json --tools tools.json recordings/*.stream.jsonl | jq .state
-  curl -sN … | streamlab show -
+  streamlab show --json recordings/*.stream.jsonl | jq .state
+  curl -sN https://… | streamlab show -
 
 {STATUS}.
-A finding is any answer that may not be used as it is: INCOMPLETE, INVALID, ABORTED, and HELD, which
-is whole but not acceptable under the policy (cut short by a limit, refused, a tool that is not
-permitted). So 0 says that every answer is whole and that no gate objected. It does not say that an
-answer may be acted on: without --tools no schema was checked, and the business rule and the
-authorisation are the application's own to check. One bad file never stops the others; where some
-are findings and some unreadable, the status is 2.""",
+A finding is an answer that may not be used as it is: INCOMPLETE, INVALID,
+ABORTED, or HELD (whole, but cut short by a limit, refused, or with a tool that
+is not permitted). 0 says that every answer is whole and that no gate objected.
+It does not say that an answer may be acted on: without --tools no schema is
+checked, and the business rule and the authorisation are the application's to
+check. One bad file never stops the others; with both, the status is 2.""",
     ),
     "serve": (
         "run the local fault server, on loopback only",
@@ -197,11 +225,12 @@ are findings and some unreadable, the status is 2.""",
   streamlab serve --forward
   streamlab serve --forward --scenario cut_inside_tool_json --port 8000
   streamlab serve --upstream http://127.0.0.1:8765 --model greeting --port 8000
---after counts frames from 1, as `streamlab show` does; with --error, the error event comes next.
-One recording answers every request; of several, the model's name picks one. Of a scenario, its
-stream is served; what else happens in it (a cancellation, a commit) is yours. Ctrl-C stops it.
-With --forward, the port is the page's; open the address that is printed. Without a file or a
-scenario it shows a turn of three rounds, whose tools run here and only look something up.""",
+--after counts frames from 1, as `streamlab show` does; with --error, the error
+event comes next. One recording answers every request; of several, the model's
+name picks one. Of a scenario, its stream is served; what else happens in it (a
+cancellation, a commit) is yours. Ctrl-C stops it. With --forward, the port is
+the page's; open the address that is printed. Without a file or a scenario it
+shows a turn of three rounds, whose tools run here and only look something up.""",
     ),
     "record": (
         "keep a live stream, chunk by chunk with times, through the real SDK",
@@ -210,7 +239,8 @@ scenario it shows a turn of three rounds, whose tools run here and only look som
   streamlab record --model greeting --prompt Hi --out hi.stream.jsonl --base-url http://127.0.0.1:8765
   streamlab record --model claude-haiku-4-5 --prompt "Why?" --out why.stream.jsonl
   streamlab record --client openai-chat --model gpt-5-mini --prompt "Why?" --out why.stream.jsonl
-The key is ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY; neither it nor any header is kept.
+The key is ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY; neither it nor
+any header is kept.
 
 {STATUS}.
 A stream that breaks is recorded too, and a finding.""",
@@ -219,30 +249,36 @@ A stream that breaks is recorded too, and a finding.""",
         "write recordings in another form, with secrets masked",
         _add_convert,
         f"""for example
-  streamlab convert capture.har --to stream.jsonl --split --out streams/
+  streamlab convert capture.har --to stream.jsonl --split --out out/
   streamlab convert flows.mitm --to sse --out answer.sse
   streamlab convert answer.sse.gz --to jsonl --out - | jq .type
-Keys, tokens and e-mail addresses become as many asterisks, so that every byte stays in its place;
---keep leaves them. A file is written beside its source, unless --out says where; standard input
-goes to standard output. --split parts the streams of a capture, and the answers in one stream.
+Keys, tokens and e-mail addresses become as many asterisks, so every byte stays
+in its place; --keep leaves them. A file is written beside its source, unless
+--out says where; standard input goes to standard output. --split separates the
+streams of a capture, and the answers in one stream.
 
 {STATUS}.
-A finding: a file that holds several streams without --split, a verdict that the new form changes,
-and a form that is not written because an answer that may not be used would look usable in it.""",
+A finding is a file of several streams without --split, a verdict that the new
+form changes, or a form that is not written, because an answer that may not be
+used would look usable in it.""",
     ),
     "scan": (
         "read a folder of recordings into one Parquet file, a row a stream",
         _add_scan,
         f"""for example
-  streamlab scan recordings/ --out streams.parquet
-  streamlab scan 'logs/2026-11-*' more.zip --out streams.parquet --objectives slo.toml --by model
-  streamlab scan /shared/recordings --out streams.parquet --scheduler tcp://127.0.0.1:8786
-The objectives are a small file, [objectives] with lines such as ttft_s = 1.5. Run again, or after
-Ctrl-C, the same command reads only what is new or has changed. A Dask cluster reads the files by
-the same paths (pip install 'streamlab[dask]').
+  streamlab scan logs/ --out x.parquet
+  streamlab scan logs/ --out x.parquet --by day --objectives slo.toml
+  streamlab scan 'logs/2026-11-*' more.zip --out x.parquet
+  streamlab scan /shared --out x.parquet --scheduler tcp://127.0.0.1:8786
+Run again, or after Ctrl-C, it reads only what is new or has changed. A good
+stream is complete and meets every objective; they are a small TOML file:
+  [objectives]
+  ttft_s = 1.5
+  stalls_longest_s = 2.0
+A Dask cluster reads the files by the same paths (pip install 'streamlab[dask]').
 
 {STATUS}.
-A file that cannot be read is a row that says why.""",
+A finding is as in `show`. A file that cannot be read is a row that says why.""",
     ),
     "explore": (
         "try every order of cancel, commit, crash and the rest",
@@ -254,9 +290,10 @@ A file that cannot be read is a row that says why.""",
   streamlab explore --depth 12 --json | jq .states
 
 {STATUS}.
-It follows a model of one attempt in the ledger: two processes that commit, two that recover, an
-application whose answers get lost, a person who cancels, a screen. A finding is a promise that is
-broken; with every guard on there is none. With one off, the shortest way to it is shown.""",
+It follows a model of one attempt in the ledger: two processes that commit, two
+that recover, an application whose answers get lost, a person who cancels, a
+screen. A finding is a promise that is broken; with every guard on there is
+none. With one off, the shortest way to it is shown.""",
     ),
     "report-card": (
         "put every fault to the SDKs that are installed, and say what a program would see",
@@ -266,8 +303,8 @@ broken; with every guard on there is none. With one off, the shortest way to it 
   streamlab report-card --client "anthropic helper"
   streamlab report-card --fault end-inside --fault bom
   streamlab report-card --json | jq '.cells[] | select(.danger)'
-The SDKs are the real ones and the sockets are real, on loopback; nothing is asked of a provider.
-What is not installed is left out.
+The SDKs are the real ones and the sockets are real, on loopback; nothing is
+asked of a provider. What is not installed is left out.
 
 Exit status: 0 whatever the SDKs do, 2 for a name that is none.""",
     ),

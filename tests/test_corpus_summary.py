@@ -59,13 +59,38 @@ def test_a_summary_counts_what_it_says(tmp_path: Path) -> None:
 def test_groups_are_by_any_columns_and_what_is_not_known_is_one(tmp_path: Path) -> None:
     rows = [{"model": "a"}, {"model": "b"}, {"model": "b"}, {**UNREAD, "error": "no"}]
     table = corpus.summary(frame_of(rows, tmp_path), ["model"])
-    assert [(None if pd.isna(key[0]) else key[0]) for key in table.index] == ["b", "a", None]
+    assert [(None if pd.isna(key) else key) for key in table.index] == ["b", "a", None]
+    assert table.index.name == "model"
     assert table["streams"].tolist() == [2, 1, 0]
     assert table["errors"].tolist() == [0, 0, 1]
     two = corpus.summary(frame_of(rows[:3], tmp_path), ["wire", "model"])
     assert [tuple(key) for key in two.index] == [("claude", "b"), ("claude", "a")]
     with pytest.raises(UsageError, match="no column 'x'"):
         corpus.summary(frame_of(rows, tmp_path), ["x"])
+
+
+def test_one_column_can_be_given_by_its_name_alone(tmp_path: Path) -> None:
+    frame = frame_of([{"model": "a"}, {"model": "b"}, {"model": "b"}], tmp_path)
+    pd.testing.assert_frame_equal(corpus.summary(frame, "model"), corpus.summary(frame, ["model"]))
+    assert corpus.summary(frame, "model").loc["b", "streams"] == 2
+
+
+def test_groups_can_be_by_the_rules_that_were_found(tmp_path: Path) -> None:
+    rows = [{"rules": ["a", "b"]}, {"rules": ["a", "b"]}, {"rules": []}, {**UNREAD, "error": "no"}]
+    table = corpus.summary(frame_of(rows, tmp_path), "rules")
+    assert [None if pd.isna(key) else key for key in table.index] == ["a b", "none", None]
+    assert table["streams"].tolist() == [2, 1, 0]
+
+
+def test_days_come_in_their_order_however_many_streams_each_has(tmp_path: Path) -> None:
+    days = ("2026-11-25", "2026-11-23", "2026-11-24", "2026-11-24")
+    rows = [{"day": day, "model": model} for day, model in zip(days, "abab", strict=True)]
+    frame = frame_of([*rows, {**UNREAD, "day": None, "error": "no"}], tmp_path)
+    by_day = corpus.summary(frame, "day")
+    assert [None if pd.isna(day) else day for day in by_day.index] == [*sorted(set(days)), None]
+    assert by_day["streams"].tolist() == [1, 2, 1, 0]
+    both = corpus.summary(frame_of(rows, tmp_path), ["model", "day"])
+    assert [day for _, day in both.index] == sorted(days)
 
 
 def test_good_is_complete_and_within_every_objective(tmp_path: Path) -> None:
@@ -132,6 +157,7 @@ def test_objectives_come_from_a_toml_file(tmp_path: Path) -> None:
         ("[objectives]\nttft_s = true\n", "True is no number"),
         ("[objectives]\nttft_s = nan\n", "nan is no number"),
         ("[objectives]\nttft_s = -1\n", "-1 is no number"),
+        (f"[objectives]\nttft_s = {'9' * 400}\n", "999 is no number"),
         ("ttft_s = 1\n", r"no \[objectives\]"),
         ("[objectives]\n", r"no \[objectives\]"),
         ("[objectives", "not TOML"),

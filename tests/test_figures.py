@@ -261,7 +261,7 @@ SAID = {
     "aligned silence": ["2 streams, aligned at the request. 1 not complete."],
     "compare": ["stalls: 0 and 1 (+1).", "The visible text is the same."],
     "compare without times": ["One of them has no times", "first content: "],
-    "compare nothing": ["Neither has visible text.", "state: INCOMPLETE and INCOMPLETE."],
+    "compare nothing": ["Neither has visible text.", "state: INCOMPLETE and INCOMPLETE (same)."],
 }
 
 

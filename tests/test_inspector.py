@@ -24,6 +24,7 @@ from streamlab.errors import UsageError, WireError
 from streamlab.streams import faults, synth
 from streamlab.streams.random_answers import HARD_TEXT
 from streamlab.streams.recording import Chunk, Recording, read, write
+from streamlab.study import corpora
 from streamlab.widgets import inspector_page
 from streamlab.widgets.inspector import MAX_PAST, Inspector
 from streamlab.widgets.inspector_files import MAX_FILE, Incoming, streams_of
@@ -493,6 +494,30 @@ def test_it_opens_at_the_first_problem_and_goes_where_it_is_asked() -> None:
     for wrong in (0, 15):
         with pytest.raises(UsageError, match="there are frames 1 to 13, and the end"):
             inspector.goto(wrong)
+
+
+@pytest.mark.parametrize(
+    ("recording", "row", "rules"),
+    [
+        (corpora.held_call(), 8, ["stall", "buffered"]),  # text flows, and then a whole call
+        (faults.burst(synth.greeting()), 0, ["buffered"]),  # all of it at the end
+    ],
+    ids=["call", "all"],
+)
+def test_buffered_stands_where_the_wait_was_over(
+    recording: Recording, row: int, rules: list[str]
+) -> None:
+    found = Inspector(recording).inspection
+    assert found is not None
+    assert found.diagnosis["verdict"] == "buffered"
+    assert (found.first, found.problems["row"]) == (row, [row] * len(rules))
+    assert found.problems["rule"] == rules
+    assert all(len(column) == len(rules) for column in found.problems.values())
+
+
+def test_what_is_not_held_back_is_laid_out_as_it_was() -> None:
+    for recording in (synth.story(), faults.stall(synth.story(), 9, 3)):
+        assert Inspector(recording).inspection == inspection(recording)
 
 
 def test_a_plain_file_is_read_once_and_piece_by_piece(tmp_path: Path) -> None:

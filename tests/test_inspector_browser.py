@@ -238,6 +238,56 @@ def test_two_recordings_share_an_axis_and_the_jump_to_where_they_part(
     closed(tab)
 
 
+def test_the_verdict_is_that_of_the_recording_that_is_looked_at(
+    browser: Browser, saved: Path
+) -> None:
+    tab = opened(browser, saved / "two.html")
+    said = {}
+    for name in ("B", "A"):
+        at(tab, ".tab").filter(has_text=f"{name} · ").click()
+        frame(tab)
+        where = at(tab, ".doctor > button").inner_text()
+        said[name] = (at(tab, ".doctor .says").inner_text(), where)
+        assert where == f"show where: {pressed(tab, 'j').split(' of ')[0]}"
+    assert said["A"] != said["B"]
+    closed(tab)
+
+
+#: The places of a frame's tick and of the cursor, in pixels of the screen.
+TICK = """
+() => {
+  const ticks = document.querySelector(".ticks"), to = ticks.getScreenCTM();
+  const drawn = [...ticks.querySelectorAll("path")].map((path) => path.getAttribute("d")).join("");
+  const found = [...drawn.matchAll(/M([\\d.]+) /g)].map(([, x]) => to.a * Number(x) + to.e);
+  const { left, width } = document.querySelector(".cursor").getBoundingClientRect();
+  const here = left + width / 2;
+  return Math.min(...found.map((x) => Math.abs(x - here)));
+}
+"""
+
+
+@pytest.mark.parametrize("width", [600, 1000])
+def test_a_tick_stands_where_the_cursor_of_its_frame_stands(
+    browser: Browser, saved: Path, width: int
+) -> None:
+    tab = opened(browser, saved / "one.html", width=width)
+    pressed(tab, "Home")
+    for _ in range(12):
+        assert tab.evaluate(TICK) < 1.5
+        pressed(tab, "ArrowRight")
+    closed(tab)
+
+
+def test_events_whose_names_begin_alike_can_be_told_apart(browser: Browser, saved: Path) -> None:
+    tab = opened(browser, saved / "one.html")
+    pressed(tab, "Home")
+    names = at(tab, ".row .event").all_inner_texts()
+    assert {"message_start", "…block_start", "…block_delta", "…block_stop"} <= set(names)
+    delta = at(tab, ".row .event").filter(has_text="…block_delta").first
+    assert delta.get_attribute("title") == "content_block_delta"
+    closed(tab)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [940, 640])
 def test_a_page_fits_its_width_can_be_read_and_keeps_its_places(

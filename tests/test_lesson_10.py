@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -20,6 +21,7 @@ import pytest
 
 from streamlab import check, corpus, examine, faults, judge, plots, streams_in, synth, tables
 from streamlab.analysis.metrics import HELD_S, TOGETHER_MIN, TOGETHER_S
+from streamlab.cli import main
 from streamlab.streams.recording import Chunk, Recording
 from streamlab.study import corpora, exercise_10, proxies
 from streamlab.study.exercise_10 import Group, arrivals, groups, is_held
@@ -203,7 +205,6 @@ def test_the_table_around_the_silence_is_the_one_that_is_shown() -> None:
 def test_of_six_ways_two_hold_the_answer_back() -> None:
     held = [name for name in proxies.SETTINGS if _buffered(proxies.kept(name))]
     assert held == ["on", "gzip"]
-    assert right_text("10-proxy") == "Two: nginx as it came, and the one that compresses."
     for name, setting in proxies.SETTINGS.items():
         looks = "held back" if name in held else "flows"
         assert f"{name:8} {looks:10} {setting.says}\n" in printed("run-proxy")
@@ -286,8 +287,7 @@ def _request(model: str, recording: Recording) -> corpora.Request:
 
 def test_thursday_stands_out_by_what_was_held_and_not_by_its_median(frame: Any) -> None:
     birch = frame[frame["model"] == HELD_MODEL]
-    table = corpus.summary(birch, ["day"], OBJECTIVES).sort_index()
-    table.index = [key[0] for key in table.index]
+    table = corpus.summary(birch, "day", OBJECTIVES)
     others, day = table.drop(HELD_DAY), table.loc[HELD_DAY]
     assert day["ttft_p50_s"] < 1.1 * others["ttft_p50_s"].max()
     assert day["ttft_p99_s"] > 5 * others["ttft_p99_s"].max()
@@ -297,10 +297,30 @@ def test_thursday_stands_out_by_what_was_held_and_not_by_its_median(frame: Any) 
 
 
 def test_by_day_one_slow_start_is_enough_for_the_tail(frame: Any) -> None:
-    table = corpus.summary(frame, ["day"], OBJECTIVES).sort_index()
+    table = corpus.summary(frame, "day", OBJECTIVES)
     assert (table["ttft_p99_s"] > 2).sum() > 1
     assert list(table["buffered"] > 0) == [day == HELD_DAY for day in corpora.DAYS]
     assert all(frame.loc[frame["buffered"].fillna(False), "model"] == HELD_MODEL)
+
+
+def test_the_command_of_the_lesson_gives_the_lessons_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = cell("aligned-explained")
+    (command,) = re.findall(r"`python3 -m streamlab (scan FOLDER [^`]*)`", said)
+    (objectives,) = re.findall(r"```\n(.*?)```", said, re.S)
+    (tmp_path / "slo.toml").write_text(objectives, "utf-8")
+    places = {
+        "FOLDER": str(corpora.make(tmp_path / "week")),
+        "week.parquet": str(tmp_path / "week.parquet"),
+        "slo.toml": str(tmp_path / "slo.toml"),
+    }
+    words = [places.get(word, word) for word in command.split()]
+    assert main([*words, "--workers", "1"]) == 2  # one file cannot be read
+    printed = [line.split() for line in capsys.readouterr().out.splitlines()]
+    (thursday,) = (line for line in printed if line[:1] == [HELD_DAY])
+    assert {"10.0%", "83.3%"} <= set(thursday)
+    assert ["all", "300"] in [line[:2] for line in printed]
 
 
 def test_the_figure_is_of_the_fifteen_and_names_no_place() -> None:

@@ -102,40 +102,9 @@ QUESTIONS = (
         "Look inside",
     ),
     Question(
-        "10-proxy",
-        "Six ways to the same answer: without a proxy; nginx as it came before 1.29.7; the same "
-        "with `proxy_buffering off`; the same, but the answer has a header `X-Accel-Buffering: "
-        "no`; nginx that asks over HTTP/1.1; and that one with compression. How many of the six "
-        "hold the answer back?",
-        (
-            Option(
-                "One: nginx as it came.",
-                "It is the default over which everybody stumbles. But compression collects too, "
-                "whatever the buffering: a compressor packs best what it has all of.",
-            ),
-            Option(
-                "Two: nginx as it came, and the one that compresses.",
-                "One waits until its buffer is full, the other until the end. The rest let each "
-                "event pass: told so by the proxy, by the answer, or by the chunks of HTTP/1.1.",
-                right=True,
-            ),
-            Option(
-                "Four: all but the first and `proxy_buffering off`.",
-                "A header of the answer looks too weak to change a proxy. But nginx reads this one "
-                "and obeys, so it is the way that needs nobody's permission.",
-            ),
-            Option(
-                "Five: every proxy does, more or less.",
-                "Each of them keeps what it has read for a moment. That is microseconds; to hold "
-                "back is to wait for more.",
-            ),
-        ),
-        "The model, or the proxy?",
-    ),
-    Question(
         "10-pace",
-        "Through which of the three above does the model look fastest, by its time per "
-        "output token?",
+        "Through `off`, `on` and `gzip` the same text came. Through which of them does the model "
+        "look fastest, by its time per output token?",
         (
             Option(
                 "`off`: nothing slows it down.",

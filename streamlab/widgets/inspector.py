@@ -169,7 +169,7 @@ class Inspector(anywidget.AnyWidget):
         return None if first is None or second is None else compare(first, second)
 
     def _show(self, said: str) -> None:
-        """Send what is open, all in one message, and stand at the first problem."""
+        """Send what is open, all in one message, and stand where the verdict comes from."""
         first, second = self._now
         shown, beside = first.inspection, second.inspection
         with self.hold_sync():

@@ -3,7 +3,7 @@ import { bytesOf, duration, eventsOf, fieldsOf, gapOf, linesOf } from "./inspect
 import { nameOfRow, pretty, problemsOf, rangeOf, textOf, wordsOf } from "./inspector_rows.js";
 import { div, h, icon, plain, put, signed, span } from "./inspector_marks.js";
 
-// One frame in full: what is wrong with it, what it states, its bytes, its fields.
+// One frame in full: what is wrong with it, what it means, its bytes, its fields.
 
 const BYTES = { text: 4_000, hex: 1_024 }; // drawn at first; a button draws the rest, up to MOST
 const MOST = { text: 200_000, hex: 16_384 };
@@ -30,14 +30,14 @@ export function detail(toggle) {
       h("b", {}, `${severity} ${plain(rule, 60)}`), span("says", plain(says, 500))));
   }
 
-  function states(index, row) {
+  function means(index, row) {
     const found = eventsOf(index, row).filter(({ type }) => type !== "Problem"), { segments } = index.data; // they have their own place
     if (!found.length) return [];
     const rows = found.slice(0, 40).map(({ type, segment, text }) => h("tr", {},
       h("th", { scope: "row" }, wordsOf(type)), h("td", { class: "of" }, segment < 0 ? "" : plain(segments.id[segment], 14)),
       h("td", {}, ...signed(clip(text, 400).text))));
     const more = found.length - rows.length;
-    return [part("states", h("table", {}, h("tbody", {}, ...rows)), more > 0 ? h("p", { class: "note" }, `and ${more} more`) : "")];
+    return [part("means", h("table", {}, h("tbody", {}, ...rows)), more > 0 ? h("p", { class: "note" }, `and ${more} more`) : "")];
   }
 
   /** Where network reads begin between two bytes. */
@@ -133,7 +133,7 @@ export function detail(toggle) {
     ].filter(Boolean).join(" · "));
     for (const button of ways) button.setAttribute("aria-pressed", button.dataset.way === way);
     const ended = end ? [h("p", { class: "ended" }, ENDED[index.data.facts.ending] ?? plain(index.data.facts.ending, 40))] : [];
-    body.replaceChildren(...ended, ...problems(index, row), ...states(index, row), ...raw(index, row, way), ...fields(index, row));
+    body.replaceChildren(...ended, ...problems(index, row), ...means(index, row), ...raw(index, row, way), ...fields(index, row));
     body.scrollTop = 0;
   }
 

@@ -5,8 +5,17 @@ import { clamp, div, h, icon, plain, put, span } from "./inspector_marks.js";
 // The list of frames. Only the rows in sight exist: 50,000 cost what 50 cost.
 
 const ROW = 23; // px
-const HEADS = [["n", "frame"], ["t", "time"], ["gap", "gap"], ["size", "bytes"], ["event", "event"], ["says", "states"]];
+const HEADS = [["n", "frame"], ["t", "time"], ["gap", "gap"], ["size", "bytes"], ["event", "event"], ["says", "means"]];
+const NAME = 16; // characters of an event's name
 const STALL = 1; // s: a gap from which on it is marked in the list
+
+/** The end of a long name, from a word on: "content_block_start" and "…_stop" begin alike. */
+function tail(name) {
+  const words = name.split(/(?<=[._])/);
+  while (words.length > 1 && words.join("").length > NAME) words.shift();
+  const end = words.join("");
+  return end === name ? name : `…${end}`;
+}
 
 let lists = 0; // ids of two views on one page must differ
 
@@ -29,13 +38,13 @@ export function frameList(pick) {
   function cells(index, row) {
     const { from, end } = rangeOf(index, row), gap = gapOf(index, row);
     const worst = worstOf(index, row), kind = kindOf(index, row), last = row === index.n - 1;
-    const long = gap > STALL ? "gap long" : "gap";
+    const long = gap > STALL ? "gap long" : "gap", name = plain(nameOfRow(index, row) || (last ? "" : "(no name)"), 60);
     return [
       span("n", worst ? icon(worst) : "", last ? "end" : count(row + 1)),
       span("t", index.axes.time ? index.axes.time[row].toFixed(3) : ""),
       span(long, gap == null ? "" : duration(gap)),
       span("size", count(end - from)),
-      span("event", h("i", { class: "kind", "data-kind": kind }), plain(nameOfRow(index, row) || (last ? "" : "(no name)"), 60)),
+      h("span", { class: "event", title: name }, h("i", { class: "kind", "data-kind": kind }), tail(name)),
       span("says", plain(saysOf(index, row) || kind, 160)),
     ];
   }

@@ -31,6 +31,10 @@ FILES = (
     "inspector_time.js",
     "inspector_list.js",
     "inspector_detail.js",
+    "inspector_boxes.js",
+    "inspector_walk.js",
+    "inspector_talk.js",
+    "inspector_input.js",
     "inspector.js",
 )
 

@@ -52,7 +52,7 @@ function deepOf(segments, places) {
 }
 
 export function timeline(scale, { pick, zoomed, hasFocus }) {
-  const labels = div("labels"), axis = div("axis"), ticks = svg("svg", { class: "ticks", "aria-hidden": "true" });
+  const labels = div("labels"), axis = div("axis"), ticks = svg("svg", { class: "ticks", "aria-hidden": "true", preserveAspectRatio: "none" }) /* a tick stands where its time is */;
   const all = svg("path", { class: "tick" }), faint = svg("path", { class: "tick faint" });
   ticks.append(faint, all);
   const lanes = div("lanes"), marks = div("marks"), stalls = div("stalls"), cursor = div("cursor"), beyond = div("beyond");

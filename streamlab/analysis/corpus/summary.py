@@ -8,7 +8,6 @@ metrics, which is the most that it may be (of `output_tokens_per_s`, the least).
 
 from __future__ import annotations
 
-import math
 import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +24,9 @@ __all__ = ["NEEDED", "SUMMARY", "objectives_of", "read", "summary", "worst"]
 
 #: Objectives that are the least that a metric may be, not the most.
 AT_LEAST = ("output_tokens_per_s",)
+
+#: The largest bound: thirty years, or as many tokens a second.
+MAX_BOUND = 1e9
 
 #: What may be an objective: the timings, in seconds or tokens a second.
 OBJECTIVES = tuple(
@@ -101,35 +103,60 @@ def _checked(objectives: Mapping[str, Any]) -> dict[str, float]:
             known = ", ".join([*near, "output_tokens_per_s", "icl_p99_s", "stalls_longest_s"])
             raise UsageError(f"no objective {name!r}; there are {known}, … (seconds or tokens/s)")
         number = isinstance(bound, int | float) and not isinstance(bound, bool)
-        if not number or not 0 <= bound < math.inf:
-            raise UsageError(f"objective {name}: {bound!r} is no number of 0 or more")
+        if not number or not 0 <= bound <= MAX_BOUND:
+            raise UsageError(f"objective {name}: {bound!r:.80} is no number of 0 or more")
     return {name: float(bound) for name, bound in objectives.items()}
 
 
 def summary(
     frame: pd.DataFrame,
-    by: Sequence[str] = (),
+    by: str | Sequence[str] = (),
     objectives: Mapping[str, float] | None = None,
 ) -> pd.DataFrame:
-    """One row for each group, most streams first; without `by`, one for all. See `SUMMARY`.
+    """One row for each group of a column, or of several; without `by`, one for all.
 
+    Its columns are those of `SUMMARY`, its index is what the groups are by. With `day` among them,
+    the rows are in that order, earliest first; otherwise the group with most streams comes first.
     Without objectives, to be complete is the only one. Raises `UsageError` for a column or an
     objective that there is not.
     """
     import pandas as pd
 
+    by = [by] if isinstance(by, str) else list(by)
     checked = _checked(objectives or {})
     for name in by:
         if name not in frame.columns:
             raise UsageError(f"no column {name!r} to summarise by; such as model, wire, day, place")
     marked = frame.assign(good=_good(frame, checked))
+    lists = [name for name in by if _is_list(name)]
+    marked = marked.assign(**{name: marked[name].map(_listed).astype("string") for name in lists})
     if not by:
         return pd.DataFrame([_about(marked)], index=["all"])
-    groups = marked.groupby(list(by), dropna=False, sort=True)
-    rows = {key: _about(group) for key, group in groups}
-    index = pd.MultiIndex.from_tuples(list(rows), names=list(by))
-    table = pd.DataFrame(list(rows.values()), index=index, columns=list(SUMMARY))
+    groups = marked.groupby(by, dropna=False, sort=True)
+    rows = [(key, _about(group)) for key, group in groups]
+    table = pd.DataFrame([about for _, about in rows], columns=list(SUMMARY))
+    table.index = _index([key for key, _ in rows], by)
+    if "day" in by:
+        return table.sort_index(level="day", sort_remaining=False, kind="stable")
     return table.sort_values("streams", ascending=False, kind="stable")
+
+
+def _is_list(name: str) -> bool:
+    return name in STREAM_COLUMNS and STREAM_COLUMNS[name].dtype == "list"
+
+
+def _listed(words: Sequence[str] | None) -> str | None:
+    """A list as one text, which groups can be made by; None where it is not known."""
+    return None if words is None else " ".join(words) or "none"
+
+
+def _index(keys: list[tuple[Any, ...]], by: list[str]) -> pd.Index[Any]:
+    """What the groups are by: the values of one column, or a tuple for each group."""
+    import pandas as pd
+
+    if len(by) > 1:
+        return pd.MultiIndex.from_tuples(keys, names=by)
+    return pd.Index([key[0] for key in keys], name=by[0])
 
 
 def _good(frame: pd.DataFrame, objectives: Mapping[str, float]) -> pd.Series[bool]:
@@ -192,8 +219,9 @@ def _named(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
         name = known["file"] + (f"#{known['member']}" if "member" in known else "")
         name += f" ({known['stream']})" if known["stream"] > 1 else ""
         why = known.get("error") or f"{known['state']}: {known.get('verdict', '')}"
-        rule = known.get("first_rule")
-        yield (why if "error" in known or not rule else f"{why}, {rule}"), name
+        rule = known.get("first_rule", "")
+        told = "error" in known or rule == known.get("verdict", "").replace(" ", "-")
+        yield (why if told or not rule else f"{why}, {rule}"), name
 
 
 def _is_na(pd: Any, value: Any) -> bool:

@@ -1,8 +1,8 @@
 """Many streams, one thin line each, aligned at their requests or at their first content.
 
 The phases differ in height as well as in colour, so they can be told apart on a line of three
-pixels: thinking is half as high as text, and a tool call is two rails. Silence longer than a stall
-is a gap. A recording without times is left out, and said to be.
+pixels: thinking is half as high as text, and a tool call is two rails. A thin line is waiting: for
+the first content, or through a stall. A recording without times is left out, and said to be.
 
 Read next: `compare.py`.
 """
@@ -32,6 +32,9 @@ LEFT, RIGHT, TOP, KEY = 60, WIDTH - 44, 40, 40
 
 #: Pixels of one line: as many as there is room for, within these.
 LEAST, MOST, ROOM = 3.0, 22.0, 600.0
+
+#: Where the middle of a line is, in its height: what is left below it parts it from the next one.
+MIDDLE = 0.4
 
 #: Phase -> the stretches of a line's height that it fills, from 0 to 1.
 RAILS: dict[str, tuple[tuple[float, float], ...]] = {
@@ -87,20 +90,29 @@ def _draw(board: Board, flows: Sequence[Flow], at: At, scale: Scale, high: float
     waits, rails = [], dict[str, list[Line]]()
     for n, flow in enumerate(flows):
         y, zero = TOP + n * high, _zero(flow, at)
-        first = (flow.t[0] if len(flow.t) else flow.end) - zero
-        waits.append([(scale.x(0), y + high / 2), (scale.x(first), y + high / 2)])
+        waits += [
+            [(scale.x(start), y + high * MIDDLE), (scale.x(end), y + high * MIDDLE)]
+            for start, end in _waits(flow, zero)
+        ]
         for phase, box in _outlines(flow, zero, scale, y, high):
             rails.setdefault(phase, []).append(box)
-    board.lines([line for line in waits if line[1][0] > line[0][0]], edge="dim", width=0.7)
+    board.lines(waits, edge="dim", width=min(1.5, max(0.7, high / 12)))
     for phase, outlines in rails.items():
         board.lines(outlines, fill=COLOUR[phase])
     _draw_ends(board, flows, at, scale, high)
 
 
+def _waits(flow: Flow, zero: float) -> Iterator[tuple[float, float]]:
+    """From when to when nothing came: before the first content, and in each stall."""
+    first = flow.t[0] if len(flow.t) else flow.end
+    found = [(0.0, first - zero), *((at - zero, at - zero + lasted) for at, lasted in flow.stalls)]
+    return ((max(start, 0.0), end) for start, end in found if end > max(start, 0.0))
+
+
 def _outlines(
     flow: Flow, zero: float, scale: Scale, y: float, high: float
 ) -> Iterator[tuple[str, Line]]:
-    room, edges = high * 0.8, dict[str, list[tuple[float, float]]]()
+    room, edges = high * 2 * MIDDLE, dict[str, list[tuple[float, float]]]()
     for run in flow.runs():
         a = scale.x(run.first - zero)
         edges.setdefault(run.phase, []).append((a, max(scale.x(run.last - zero), a + 1.5)))
@@ -117,7 +129,7 @@ def _draw_ends(board: Board, flows: Sequence[Flow], at: At, scale: Scale, high: 
     for n, flow in enumerate(flows):
         if flow.outcome.complete:
             continue
-        x, y = scale.x(flow.end - _zero(flow, at)) + r, TOP + (n + 0.4) * high
+        x, y = scale.x(flow.end - _zero(flow, at)) + r, TOP + (n + MIDDLE) * high
         arms += [[(x - r, y - r), (x + r, y + r)], [(x - r, y + r), (x + r, y - r)]]
         notches.append([(LEFT - 22, y), (LEFT - 6, y)])
     board.lines(arms, edge="bad", width=2.5 if high > 6 else 1.8)
@@ -133,8 +145,8 @@ def _key(board: Board, y: float, flows: Sequence[Flow], at: At) -> None:
                 board.box(x, middle - 10 + low * 20, 30, (top - low) * 20, fill=COLOUR[phase])
             board.text(x + 38, middle + 6, CALLED[phase], BIG)
             x += 62 + wide(CALLED[phase], BIG)
-    if at == "request":
-        board.lines([[(x, middle), (x + 30, middle)]], edge="dim", width=0.7)
+    if any(wait for flow in flows for wait in _waits(flow, _zero(flow, at))):
+        board.lines([[(x, middle), (x + 30, middle)]], edge="dim", width=1.5)
         board.text(x + 38, middle + 6, "waiting", BIG)
         x += 62 + wide("waiting", BIG)
     if any(not flow.outcome.complete for flow in flows):
@@ -157,8 +169,8 @@ def _told(flows: Sequence[Flow], at: At, notes: Sequence[str]) -> str:
         said.append(f"First content after {_spread(firsts)}")
     said.append(f"The end is {_spread(ends)} after the {at}")
     counts = {phase: sum(_has(flow, phase) for flow in flows) for phase in PHASES}
-    has = [f"{CALLED[phase]} in {count}" for phase, count in counts.items() if count]
-    said += [f"There is {', '.join(has)}"] if has else []
+    has = [f"{CALLED[phase]}: {count}" for phase, count in counts.items() if count]
+    said += [f"Streams with {', '.join(has)}"] if has else []
     return ". ".join(said) + "." + "".join(f" {note}" for note in notes if note)
 
 

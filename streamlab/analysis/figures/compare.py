@@ -1,4 +1,4 @@
-"""Two runs of one prompt: their timelines above each other on one axis, and their timings.
+"""Two streams: their timelines above each other on one axis, and their timings.
 
 Where one of them has no times, both are drawn over their bytes; a timing that is not known has a
 dash, and no difference.
@@ -96,7 +96,7 @@ def compare(a: Given, b: Given) -> Drawing:
     scale.draw(board, axis)
     key.draw(board, axis + HEIGHT)
     _table(board, rows, same, table)
-    return board.drawing("Two runs of one prompt", _told(flows, rows, same))
+    return board.drawing("Two streams compared", _told(flows, rows, same))
 
 
 def _marks(strip: Strip) -> list[Item]:
@@ -106,7 +106,8 @@ def _marks(strip: Strip) -> list[Item]:
 
 def rows_of(a: Flow, b: Flow) -> list[Row]:
     """The table: the two states, then every timing that one of them has."""
-    rows = [Row("state", a.outcome.state.value, b.outcome.state.value, "")]
+    states = (a.outcome.state.value, b.outcome.state.value)
+    rows = [Row("state", *states, "same" if states[0] == states[1] else "")]
     for words, value, write in COMPARED:
         first, second = value(a), value(b)
         if first is None and second is None:

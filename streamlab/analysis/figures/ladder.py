@@ -85,7 +85,8 @@ def rungs(flow: Flow) -> Iterator[Rung]:
 
 
 def _draw(board: Board, flow: Flow, ladder: Sequence[Rung], scale: Scale, y: float) -> None:
-    board.text(NAMES - 14, y + 6, fitted(flow.name, NAMES - 24, BIG), BIG, "end")
+    name = flow.name.replace(".stream.jsonl", "")  # of many names, what differs is in front of it
+    board.text(NAMES - 14, y + 6, fitted(name, NAMES - 24, BIG), BIG, "end")
     first = flow.metrics.ttfc_s
     start, end = scale.x(0), scale.x(flow.end)
     begun = end if first is None else scale.x(first)
