@@ -148,10 +148,12 @@ def test_what_is_broken_on_one_wire_is_whole_on_the_others_and_still_there_on_re
         expect(view.locator(".state").first).to_have_text("INCOMPLETE")
         view.get_by_role("radio", name="gemini").click()
         expect(view.locator(".facts")).to_contain_text("gemini")
+        notebook.wait_until_idle()  # the kernel has said all that it will
         view.locator(".sl-stepper").press("End")
         expect(view.locator(".state").first).to_have_text("VALIDATED_PROPOSAL")
         view.get_by_role("radio", name="claude").click()
         expect(view.locator(".facts")).to_contain_text("claude")
+        notebook.wait_until_idle()  # the kernel has said all that it will
         view.locator(".sl-stepper").press("End")
         expect(view.locator(".state").first).to_have_text("INCOMPLETE")
         view.get_by_role("button", name="undo the last injection").click()

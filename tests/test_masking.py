@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamlab.analysis.judge import Outcome, judge
@@ -304,6 +304,7 @@ def said_of(outcome: Outcome) -> str:
 
 
 @pytest.mark.parametrize("wire", WIRES)
+@settings(max_examples=40)  # each masks and judges twice
 @given(data=st.data(), kinds=kinds, seed=seeds)
 def test_no_secret_survives_and_the_answer_is_judged_the_same(
     wire: str, data: st.DataObject, kinds: list[str], seed: int
@@ -324,6 +325,7 @@ def test_an_answer_without_secrets_is_the_same_object(wire: str, seed: int) -> N
 
 
 @pytest.mark.parametrize("wire", WIRES)
+@settings(max_examples=40)  # each masks and judges twice
 @given(data=st.data(), kinds=kinds, seed=seeds, place=st.floats(0, 1))
 def test_a_stream_that_is_cut_anywhere_holds_no_whole_secret_either(
     wire: str, data: st.DataObject, kinds: list[str], seed: int, place: float
