@@ -157,6 +157,7 @@ def test_what_is_broken_on_one_wire_is_whole_on_the_others_and_still_there_on_re
         view.locator(".sl-stepper").press("End")
         expect(view.locator(".state").first).to_have_text("INCOMPLETE")
         view.get_by_role("button", name="undo the last injection").click()
+        notebook.wait_until_idle()
         view.locator(".sl-stepper").press("End")
         expect(view.locator(".state").first).to_have_text("VALIDATED_PROPOSAL")
         assert notebook.errors == []

@@ -144,7 +144,7 @@ function render({ model, el }) {
   const python = talk(model, live, answer, { isOpen, frameNow: () => view.sides[0].row + 1,
     answered: ({ undo }) => { buttons.undo.disabled = !undo; } });
   const { now, go, step, trouble, jump, differ } = walker(view, { say: python.say,
-    parting: () => model.get("comparison")?.first?.rows,
+    parting: () => model.get("comparison")?.first?.rows, filtered: () => refilter(view.sides, filter.get()),
     moved(mine) { // however many moves came, one picture a frame; Python hears where a drag ended
       python.stop();
       if (mine) python.tellSoon();

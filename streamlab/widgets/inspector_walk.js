@@ -2,7 +2,7 @@ import { filterRows, nearest, NO_FILTER } from "./inspector_rows.js";
 import { clamp } from "./inspector_marks.js";
 
 // Where the view stands, in each of its recordings, and every way to move there. Nothing is drawn
-// here: whatever moves says so to `moved`.
+// here: whatever moves says so to `moved`; `filtered` sees to it that the rows are the filter's.
 
 /** A recording in view: `rows` are those that the filter leaves, `passes` says it of each row. */
 export const makeSide = (index) => ({ index, row: 0, rows: null, passes: null, filter: null });
@@ -32,7 +32,7 @@ export function refilter(sides, wanted) {
 }
 
 /** The moves of a view that has `sides`, of which `active` is looked at, on one `scale`. */
-export function walker(view, { moved, say, parting }) {
+export function walker(view, { moved, say, parting, filtered }) {
   const now = () => view.sides[view.active];
   const axisOf = ({ index }) => index.axes[view.scale.by] ?? index.axes.bytes;
 
@@ -47,6 +47,7 @@ export function walker(view, { moved, say, parting }) {
   }
   /** So many rows on, among those that the filter leaves. */
   function step(by) {
+    filtered(); // a filter that was changed since the last picture counts at once
     const { rows, index, row } = now();
     if (!Number.isFinite(by)) return go(by < 0 ? rows[0] ?? 0 : rows.at(-1) ?? index.n - 1);
     if (!rows.length) return;
