@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from hypothesis import strategies as st
 
 from streamlab.consumer.consumer import Consumer
 from streamlab.consumer.gates import EFFECT, Policy
+from streamlab.wire.dialect import Dialect
 from streamlab.wire.events import Event
 from streamlab.wire.reader import BOUNDS, Bounds, Read
-from streamlab.wire.sse import Frame, SSEDecoder
+from streamlab.wire.sse import Blocks, Frame, SSEDecoder
 
 JSON = dict[str, Any]
 
@@ -119,6 +120,29 @@ def decode(data: bytes, max_frame: int | None = None) -> tuple[list[Frame], SSED
         assert (split.last_event_id, split.stray) == (whole.last_event_id, whole.stray)
     assert SSEDecoder(**limit).feed(data + b"data: junk without an end") == frames
     return frames, whole
+
+
+def in_runs(reader: Dialect, frames: list[Frame]) -> list[tuple[Event, ...]]:
+    """What frames state to a reader that is given those of one name together, and takes runs."""
+    stated: list[tuple[Event, ...]] = []
+    for name, row in groupby(frames, lambda frame: frame.event):
+        many = [*row]
+        starts = [*(frame.start for frame in many), many[-1].end]
+        data = tuple(frame.data for frame in many)
+        blocks = Blocks(many[0].number, name, data, starts, 0, "")
+        at = 0
+        while at < len(many):
+            for run in reader.runs(blocks, at):
+                assert run.texts and run.first == at
+                counts = dict(run.counts)
+                for place, text in enumerate(run.texts):
+                    counted = (counts[place],) if place in counts else ()
+                    stated.append((run.kind(run.segment, text), *counted))
+                at += len(run.texts)
+            if at < len(many):
+                stated.append(reader.read(many[at]))
+                at += 1
+    return stated
 
 
 def consume(

@@ -37,7 +37,7 @@ from streamlab.wire.gemini_args import MAX_STEPS, MAX_VALUES, Arguments, steps
 from streamlab.wire.gemini_tables import FINISH
 from streamlab.wire.payload import NotJSON
 from streamlab.wire.sse import Frame, SSEDecoder
-from tests.streams_for_tests import any_text, consume, cut, frame, framed, saw
+from tests.streams_for_tests import any_text, consume, cut, frame, framed, in_runs, saw
 
 JSON = dict[str, Any]
 Rules = list[tuple[str, str]]
@@ -969,13 +969,18 @@ def both_ways(frames: list[Frame]) -> int:
         return slow(payload, frame)
 
     fast.payload = counting  # type: ignore[method-assign]
+    stated = []
     for each in frames:
         before = calls[0]
         events = fast.read(each)
+        stated.append(events)
         if not each.data.lstrip().startswith(b"["):  # an error in an array is not the base's
             assert events == Dialect.read(general, each)
             taken += calls[0] == before and any(isinstance(e, TextDelta) for e in events)
-    assert (fast.unfinished(), fast.end()) == (general.unfinished(), general.end())
+    runs = GeminiReader()
+    assert in_runs(runs, frames) == stated
+    ended = fast.unfinished(), fast.end()
+    assert ended == (general.unfinished(), general.end()) == (runs.unfinished(), runs.end())
     return taken
 
 

@@ -35,6 +35,7 @@ from tests.streams_for_tests import (
     consume,
     cut,
     framed,
+    in_runs,
     lines,
     odd_json,
     pieces,
@@ -254,6 +255,7 @@ def test_the_attempt_is_the_fold_of_its_events_and_the_gates(data: bytes, ending
 def both_ways(frames: list[Frame], named: bool) -> int:
     """Read by the reader's own choice, and by the general way alone; return how often it chose."""
     fast, general = ClaudeReader(named), ClaudeReader(named)
+    stated: list[tuple[Event, ...]] = []
     taken = 0
     slow, calls = fast.payload, [0]
 
@@ -264,8 +266,12 @@ def both_ways(frames: list[Frame], named: bool) -> int:
     fast.payload = counting  # type: ignore[method-assign]
     for frame in frames:
         before = calls[0]
-        assert fast.read(frame) == Dialect.read(general, frame)
+        stated.append(Dialect.read(general, frame))
+        assert fast.read(frame) == stated[-1]
         taken += calls[0] == before
+    runs = ClaudeReader(named)
+    assert in_runs(runs, frames) == stated
+    assert (runs.unfinished(), runs.completed) == (general.unfinished(), general.completed)
     assert fast.unfinished() == general.unfinished()
     assert (fast.completed, fast.started) == (general.completed, general.started)
     return taken

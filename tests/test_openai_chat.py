@@ -33,7 +33,7 @@ from streamlab.wire.openai_chat import MAX_CHOICES, ChatReader
 from streamlab.wire.openai_chat_calls import MAX_CALLS
 from streamlab.wire.openai_chat_parts import STOP_REASON
 from streamlab.wire.sse import Frame, SSEDecoder
-from tests.streams_for_tests import JSON, consume, cut, frame, lines, saw
+from tests.streams_for_tests import JSON, consume, cut, frame, in_runs, lines, saw
 
 DONE = b"data: [DONE]\n\n"
 PING = b'event: ping\ndata: {"type": "ping"}\n\n'
@@ -920,6 +920,7 @@ def both_ways(frames: list[Frame], named: bool = True) -> int:
     """Read by the reader's own choice, and by the general way alone; return how often it chose."""
     fast, general = ChatReader(named), ChatReader(named)
     taken, slow, counted = 0, fast.payload, [0]
+    stated: list[tuple[Event, ...]] = []
 
     def counting(payload: JSON, frame: Frame) -> tuple[Event, ...]:
         counted[0] += 1
@@ -929,9 +930,13 @@ def both_ways(frames: list[Frame], named: bool = True) -> int:
     for one in frames:
         before = counted[0]
         events = fast.read(one)
-        assert events == general._general(one)
+        stated.append(general._general(one))
+        assert events == stated[-1]
         common = (TextDelta, ThinkingDelta, InputDelta)
         taken += counted[0] == before and bool(events) and isinstance(events[0], common)
+    runs = ChatReader(named)
+    assert in_runs(runs, frames) == stated
+    assert (runs.unfinished(), runs.completed) == (general.unfinished(), general.completed)
     assert fast.unfinished() == general.unfinished()
     assert (fast.completed, fast.started) == (general.completed, general.started)
     return taken
@@ -991,6 +996,11 @@ def test_the_fast_way_reads_every_odd_chunk_as_the_general_way_does(odd: str) ->
         strange = Frame(9, "", odd.encode(), 9, 10)
         for place in range(len(frames) + 1):
             both_ways([*frames[:place], strange, strange, *frames[place:]])
+
+
+def test_after_an_early_end_marker_nothing_is_a_usual_delta() -> None:
+    said = [frame(chunk({"content": "a"}), "") for _ in range(3)]
+    both_ways(SSEDecoder().feed(b"".join([*said, DONE, *said])))
 
 
 def test_the_fast_way_is_taken_by_the_deltas_of_an_ordinary_answer() -> None:

@@ -41,6 +41,7 @@ from tests.streams_for_tests import (
     cut,
     events,
     frame,
+    in_runs,
     lines,
     rules,
     saw,
@@ -1341,6 +1342,7 @@ def both_ways(frames: list[Frame], named: bool) -> int:
     """Read by the reader's own choice, and by the general way alone; return how often it chose."""
     fast, general = ResponsesReader(named), ResponsesReader(named)
     taken, slow, calls = 0, fast.payload, [0]
+    stated: list[tuple[Event, ...]] = []
 
     def counting(payload: JSON, frame: Frame) -> tuple[Event, ...]:
         calls[0] += 1
@@ -1349,8 +1351,12 @@ def both_ways(frames: list[Frame], named: bool) -> int:
     fast.payload = counting  # type: ignore[method-assign]
     for one in frames:
         before = calls[0]
-        assert fast.read(one) == general._read(one)
+        stated.append(general._read(one))
+        assert fast.read(one) == stated[-1]
         taken += calls[0] == before
+    runs = ResponsesReader(named)
+    assert in_runs(runs, frames) == stated
+    assert (runs.unfinished(), runs.completed) == (general.unfinished(), general.completed)
     assert fast.unfinished() == general.unfinished()
     assert (fast.completed, fast.started) == (general.completed, general.started)
     return taken

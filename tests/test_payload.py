@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlab.wire.payload import MAX_DEPTH, NotJSON, compact, error_in, joined, key_twice, parse
+from streamlab.wire.payload import (
+    MAX_DEPTH,
+    NotJSON,
+    compact,
+    error_in,
+    joined,
+    key_twice,
+    may_be_deep,
+    parse,
+)
 from streamlab.wire.sse import Frame
 from tests.streams_for_tests import any_text
 
@@ -75,6 +84,34 @@ def test_what_is_not_json_is_refused_and_never_repaired(text: str) -> None:
         parse(text.encode())
     with pytest.raises(NotJSON):
         parse(text)
+
+
+@given(
+    depth=st.integers(MAX_DEPTH - 8, MAX_DEPTH + 12),
+    levels=st.lists(
+        st.sampled_from(
+            ("[{}]", '{{"a": {}}}', "[[], {}, {{}}]", '["]", {}]', '{{"}}": {}, "": "["}}')
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    core=st.sampled_from(("1", '"\\\""', '"[{"', "[]", "[{},[[]],{}]", '"\\u005d"')),
+)
+def test_what_may_not_be_deep_is_not(depth: int, levels: list[str], core: str) -> None:
+    text = core
+    for number in range(depth):
+        text = levels[number % len(levels)].format(text)
+    if depth_of(json.loads(text)) > MAX_DEPTH:
+        assert may_be_deep(text) and may_be_deep(text.encode())
+        with pytest.raises(NotJSON, match="deep"):
+            parse(text)
+    else:
+        assert parse(text.encode()) == json.loads(text)
+
+
+def depth_of(value: Any) -> int:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return isinstance(value, dict | list) + max(map(depth_of, inside), default=0)
 
 
 def test_a_wide_value_is_not_a_deep_one() -> None:

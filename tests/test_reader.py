@@ -90,6 +90,8 @@ NOT_A_STREAM = [
     (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "begins with"),
     (b"\x1f\x8b\x08\x00\x00\x00\x00\x00", "begins with"),
     (b"x" * 100_000, "(65536 bytes)"),
+    (b"\x89PNG\n" + b"".join(b"%c\x00\xff\n" % n for n in range(11, 256)), "begins with"),
+    (b"<html>\n:root { color: red }\n<p>Bad Gateway</p>\nid\n</html>\n", "a web page"),
 ]
 
 

@@ -6,7 +6,7 @@ import itertools
 import tracemalloc
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamlab.wire.sse import MAX_STRAY, MAX_STRAY_LINE, Frame, SSEDecoder
@@ -324,6 +324,13 @@ any_line = st.sampled_from(
     st.lists(st.integers(1, 30), min_size=1),
     st.sampled_from([30, 1000]),
 )
+@example(
+    [(b"event: a", b"\n"), (b"data: ", b"\n"), (b"data: ", b"\r\n"), (b"id: 7", b"\r\n")],
+    None,
+    b"",
+    [1],
+    30,
+)
 def test_blocks_that_are_found_at_once_are_those_that_are_read_line_by_line(
     lines: list[tuple[bytes, bytes]],
     only: bytes | None,
@@ -340,6 +347,39 @@ def test_blocks_that_are_found_at_once_are_those_that_are_read_line_by_line(
                 break
             frames += decoder.feed(text[at : at + size])
             at += size
-        left, kept = decoder.end(), (decoder.stray, decoder.without_data, bool(decoder.fields))
-        seen.append((frames, left, kept, decoder.overrun, decoder.last_event_id, decoder.retry))
+        frames.append(decoder.end())
+        kept = decoder.stray, decoder.without_data, decoder.beside_data, bool(decoder.fields)
+        seen.append((frames, kept, decoder.overrun, decoder.last_event_id, decoder.retry))
     assert seen[0] == seen[1] == seen[2]
+
+
+usual = st.builds(
+    lambda name, size: (b"event: " + name + b"\n" if name else b"") + b"data: " + b"x" * size,
+    st.sampled_from([b"", b"", b"", b"a", b"b"]),
+    st.sampled_from([0, 5, 5, 5, 6, 7]),
+)
+
+
+@given(
+    st.lists(st.one_of(usual, usual, usual, usual, any_line), max_size=30),
+    st.sampled_from([b"\n", b"\r\n"]),
+    st.sampled_from([12, 13, 14, 15, 20, 22, 23, 24, 25, 100]),
+    st.integers(0, 40),
+)
+def test_blocks_in_a_row_are_the_frames_that_they_would_be(
+    blocks: list[bytes], newline: bytes, bound: int, cut: int
+) -> None:
+    text = b"\n\n".join(blocks).replace(b"\n", newline) + newline * 2
+    one, many = SSEDecoder(bound), SSEDecoder(bound)
+    for piece in (text[:cut], text[cut:]):
+        frames: list[Frame] = []
+        for found in many.feed_blocks(piece):
+            if isinstance(found, Frame):
+                frames.append(found)
+                continue
+            row = range(len(found.data))
+            frames += [found.frame(place) for place in row]
+            assert [found.frame(place).end for place in row] == found.ends(0, len(row))
+        assert frames == one.feed(piece)
+    assert many.end() == one.end()
+    assert vars(many) == vars(one)

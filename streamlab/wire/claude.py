@@ -15,6 +15,7 @@ person sees may be partial, and the attempt (`consumer/attempt.py`) decides what
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import msgspec
@@ -47,7 +48,8 @@ from .events import (
     UsageReported,
 )
 from .payload import as_json, key_twice, same_json
-from .sse import Frame
+from .runs import Run
+from .sse import Blocks, Frame
 
 __all__ = ["ClaudeReader"]
 
@@ -109,6 +111,25 @@ class ClaudeReader(Dialect):
             if block is not None and type(delta.delta) is block.hot and self._stop_reason is None:
                 return (block.make(block.segment, delta.delta.text),)
         return super().read(frame)
+
+    def runs(self, blocks: Blocks, first: int) -> list[Run]:
+        """What deltas in a row append to open blocks."""
+        usual = blocks.event == "content_block_delta" or not (blocks.event or self.named)
+        runs: list[Run] = []
+        data = blocks.data
+        index, hot, texts = -1, None, [""]
+        with suppress(msgspec.MsgspecError, RecursionError):
+            for place in range(first, len(data) if usual and not self._stop_reason else 0):
+                said = decode_delta(data[place])
+                delta = said.delta
+                if said.index != index or type(delta) is not hot:
+                    block = self._open.get(said.index)
+                    if block is None or type(delta) is not block.hot:
+                        break
+                    index, hot, texts = said.index, block.hot, []
+                    runs.append(Run(block.make, block.segment, texts, blocks, place, []))
+                texts.append(delta.text)
+        return runs
 
     def unfinished(self) -> str:
         """What is missing for the answer to be complete, in words; "" when its marker came."""

@@ -15,7 +15,8 @@ from typing import Any, ClassVar, TypeGuard
 
 from .events import Ambiguous, Event, Identified, InputDelta, KeepAlive, Problem, Severity
 from .payload import NotJSON, error_in, is_utf8, parse
-from .sse import Frame
+from .runs import Run
+from .sse import Blocks, Frame
 
 __all__ = ["MAX_SAID", "Dialect", "count", "gap_in", "id_twice", "is_index", "word"]
 
@@ -69,6 +70,14 @@ class Dialect:
             return (self._fault("not-an-object", "the data is JSON but not an object", frame),)
         events = self.payload(payload, frame)
         return (*self._broken_text(events, frame), *events)
+
+    def runs(self, blocks: Blocks, first: int) -> list[Run]:
+        """What usual blocks state, from the `first` one up to the first that `read` must look at.
+
+        Such a block appends a piece to an open part, and counts tokens at most. Formats that have
+        no such way give none.
+        """
+        return []
 
     def payload(self, payload: dict[str, Any], frame: Frame) -> tuple[Event, ...]:
         """The events that a payload states: the format's grammar."""

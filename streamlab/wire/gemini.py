@@ -15,6 +15,7 @@ vendor's API reference and the types of its Python SDK 3.6. Read next: `gemini_p
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import msgspec
@@ -35,8 +36,9 @@ from .events import (
 )
 from .gemini_parts import APPEND, PartReader
 from .gemini_tables import ATTACHED, CHUNK, FINISH, KEPT, NUMBERED, Candidate, decode_chunk
-from .payload import MAX_DEPTH, NotJSON, error_in, key_twice, parse
-from .sse import Frame
+from .payload import NotJSON, error_in, key_twice, may_be_deep, parse
+from .runs import Run
+from .sse import Blocks, Frame
 
 __all__ = ["GeminiReader"]
 
@@ -88,18 +90,50 @@ class GeminiReader(PartReader):
             return self._unwrapped(frame)
         (said,) = chunk.candidates
         (part,) = said.content.parts
+        run, given, model = first.run, chunk.responseId, chunk.modelVersion
         if (
-            first.run != ("thinking" if part.thought else "text")
-            or chunk.responseId not in (self._id, "")
-            or chunk.modelVersion not in (self._model, "")
-            or _may_be_deep(frame.data)
+            part.thought is not (run == "thinking")
+            or (given != self._id and given)
+            or (model != self._model and model)
+            or may_be_deep(frame.data)
         ):
             return self._unwrapped(frame)
         self._at = frame.number
-        events = (APPEND[first.run](first.open, part.text),) if part.text else ()
+        counted = self._usage(chunk.usageMetadata)
         if said.safetyRatings:
-            events = (*events, Attached(first.open, "safetyRatings", said.safetyRatings))
-        return events + self._usage(chunk.usageMetadata)
+            counted = (Attached(first.open, "safetyRatings", said.safetyRatings), *counted)
+        return (APPEND[run](first.open, part.text), *counted) if part.text else counted
+
+    def runs(self, blocks: Blocks, first: int) -> list[Run]:
+        """What pieces in a row append to the text or the thinking that runs on, and the counts."""
+        candidate = self._candidates.get(0)
+        if candidate is None or not candidate.run or candidate.finish:
+            return []
+        thinks, data = candidate.run == "thinking", blocks.data
+        texts: list[str] = []
+        counts: list[tuple[int, UsageReported]] = []
+        with suppress(msgspec.MsgspecError, RecursionError):
+            for place in range(first, 0 if blocks.event or self._second else len(data)):
+                chunk = decode_chunk(data[place])
+                (said,) = chunk.candidates
+                (part,) = said.content.parts
+                given, model = chunk.responseId, chunk.modelVersion
+                if (
+                    part.thought is not thinks
+                    or not part.text
+                    or (given != self._id and given)
+                    or (model != self._model and model)
+                    or said.safetyRatings
+                    or may_be_deep(data[place])
+                ):
+                    break
+                if usage := chunk.usageMetadata:
+                    counts.append((len(texts), self._counted(usage)))
+                texts.append(part.text)
+        if not texts:
+            return []
+        self._at = blocks.number + first + len(texts) - 1
+        return [Run(APPEND[candidate.run], candidate.open, texts, blocks, first, counts)]
 
     def _unwrapped(self, frame: Frame) -> tuple[Event, ...]:
         """The general way; an error may come inside an array, even in an event stream."""
@@ -179,8 +213,9 @@ class GeminiReader(PartReader):
             yield StopReported("content_filter", self._blocked, frame.number, None, feedback)
 
     def _usage(self, usage: dict[str, Any]) -> tuple[Event, ...]:
-        if not usage:
-            return ()
+        return (self._counted(usage),) if usage else ()
+
+    def _counted(self, usage: dict[str, Any]) -> UsageReported:
         known = self._counts
         for name in COUNTS:
             found = usage.get(name)
@@ -188,7 +223,7 @@ class GeminiReader(PartReader):
                 known[name] = found
         given, visible, thinking = known.values()
         output = thinking if visible is None else visible + (thinking or 0)
-        return (UsageReported(usage, Tokens(given, output, thinking)),)
+        return UsageReported(usage, Tokens(given, output, thinking))
 
     # ------------------------------------------------------------------ a candidate
 
@@ -316,10 +351,3 @@ def _inside(payload: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(wrapped, dict) or any(name in payload for name in CHUNK):
         return payload
     return wrapped if any(name in wrapped for name in CHUNK) else payload
-
-
-def _may_be_deep(data: bytes) -> bool:
-    """Whether a value in it can be nested too deeply: each level needs two brackets."""
-    if len(data) < 2 * MAX_DEPTH:
-        return False
-    return data.count(b"[") + data.count(b"{") > MAX_DEPTH

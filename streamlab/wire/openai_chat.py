@@ -15,6 +15,7 @@ it is. Only choice 0 is judged: of the others, events tell neither reason nor us
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -37,7 +38,8 @@ from .openai_chat_calls import LEGACY, Choice
 from .openai_chat_delta import DeltaReader
 from .openai_chat_parts import CHOICE, CHUNK, STOP_REASON, decode_chunk, is_chunk, tokens
 from .payload import NotJSON, error_in, parse
-from .sse import Frame
+from .runs import Run
+from .sse import Blocks, Frame
 
 __all__ = ["MAX_CHOICES", "ChatReader"]
 
@@ -89,7 +91,27 @@ class ChatReader(DeltaReader):
                     return (event,)
         return self._general(frame)
 
-    def _common(self, said: Any) -> Event | None:
+    def runs(self, blocks: Blocks, first: int) -> list[Run]:
+        """What common chunks in a row append to open parts."""
+        usual = self.started and not (blocks.event or self._done or self._second)
+        runs: list[Run] = []
+        data = blocks.data
+        kind, segment, texts = None, "", [""]
+        with suppress(msgspec.MsgspecError, RecursionError):
+            for place in range(first, len(data) if usual else 0):
+                chunk = decode_chunk(data[place])
+                if chunk.id != self._id and chunk.id and not self._ids_change:
+                    break
+                event = self._common(chunk.choices[0])
+                if event is None:
+                    break
+                if type(event) is not kind or event.segment != segment:
+                    kind, segment, texts = type(event), event.segment, []
+                    runs.append(Run(kind, segment, texts, blocks, place, []))
+                texts.append(event.text)
+        return runs
+
+    def _common(self, said: Any) -> TextDelta | ThinkingDelta | InputDelta | None:
         """The one delta of a common chunk, where all that it can be is appended."""
         choice, delta = self._choices.get(said.index), said.delta
         if choice is None or choice.reason is not None or not choice.fed:

@@ -17,6 +17,7 @@ Read next: `openai_items.py`, the tables; `openai_final.py`, the terminal event.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import msgspec
@@ -45,7 +46,8 @@ from .openai_items import (
     decode_delta,
     escaped,
 )
-from .sse import Frame
+from .runs import Run
+from .sse import Blocks, Frame
 
 __all__ = ["ResponsesReader"]
 
@@ -107,6 +109,31 @@ class ResponsesReader(Final):
                     part.fragments.append(delta.delta)
                     return (part.make(part.segment, delta.delta),)
         return self._read(frame)
+
+    def runs(self, blocks: Blocks, first: int) -> list[Run]:
+        """What deltas in a row append to open parts."""
+        name = blocks.event
+        usual = name in HOT or not (name or self.named)
+        runs: list[Run] = []
+        data = blocks.data
+        last, texts = None, [""]
+        with suppress(msgspec.MsgspecError, RecursionError):
+            for place in range(first, len(data) if usual else 0):
+                said = decode_delta(data[place])
+                part = self._hot.get((type(said), said.output_index, said.number))
+                if part is None or said.item_id != part.item_id or said.logprobs:
+                    break
+                number = said.sequence_number
+                if (number != self._next and number is not None) or (name != part.event and name):
+                    break
+                if number is not None:
+                    self._next = number + 1
+                if part is not last:
+                    last, texts = part, []
+                    runs.append(Run(part.make, part.segment, texts, blocks, place, []))
+                part.fragments.append(said.delta)
+                texts.append(said.delta)
+        return runs
 
     def _read(self, frame: Frame) -> tuple[Event, ...]:
         """The general way; an error that is no terminal event still is why the model stopped."""

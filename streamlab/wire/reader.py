@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-import msgspec
-
 from streamlab.errors import UsageError
 
+from .bounds import BOUNDS, Bounds
 from .claude import ClaudeReader
 from .dialect import Dialect
 from .events import (
@@ -35,7 +34,8 @@ from .jsonl import JSONLinesDecoder
 from .openai_chat import ChatReader
 from .openai_responses import ResponsesReader
 from .payload import error_in
-from .sse import BOM, FIELDS, MAX_FRAME, Frame, Overrun, SSEDecoder
+from .runs import Item, runs_in
+from .sse import BOM, FIELDS, Blocks, Frame, Overrun, SSEDecoder
 from .unrecognised import (
     Unrecognised,
     clip,
@@ -51,18 +51,6 @@ __all__ = ["BOUNDS", "DIALECTS", "WIRES", "Bounds", "Read", "Reader"]
 
 #: A frame and what it states; events of the stream as a whole have no frame.
 Read = tuple[Frame | None, tuple[Event, ...]]
-
-
-class Bounds(msgspec.Struct, frozen=True):
-    """How much of a stream is read before it counts as one that never ends."""
-
-    frame_bytes: int = MAX_FRAME
-    bytes: int = 256 * 1024 * 1024
-    frames: int = 1_000_000
-    seconds: float = 3600.0  #: since the request was sent, by the recording's own clock
-
-
-BOUNDS = Bounds()
 
 
 #: The readers. A new dialect is one more file, and its class in this list.
@@ -142,6 +130,11 @@ class Reader:
         """Whether the final marker came, after a whole sequence."""
         return self._reader is not None and self._reader.completed
 
+    @property
+    def beside_data(self) -> int | None:
+        """In an event stream: the offset of the first comment, event name or id."""
+        return self._decoder.beside_data if isinstance(self._decoder, SSEDecoder) else None
+
     def feed(self, chunk: bytes) -> list[Read]:
         """Take the bytes of one read; return the frames that they complete, with their events."""
         if len(chunk) > STRIDE:
@@ -159,6 +152,32 @@ class Reader:
         if excess > 0 or (self._decoder is not None and self._decoder.overrun):
             self._exceed_size(reads)
         return reads
+
+    def feed_runs(self, chunk: bytes) -> list[Item]:
+        """The same, with what many frames append to one part as one: for who needs no events.
+
+        Where that could matter to anything but speed, it is `feed`: before the wire format is
+        known, near a bound, and in a form that is no event stream.
+        """
+        decoder, size = self._decoder, len(chunk)
+        roomy = self.bytes + size <= self.bounds.bytes and self.frames + size <= self.bounds.frames
+        if not (isinstance(decoder, SSEDecoder) and self._reader and self._spoken and roomy):
+            return [*self.feed(chunk)]
+        if self.exceeded:
+            return []
+        self.bytes += size
+        items: list[Item] = []
+        for found in decoder.feed_blocks(chunk):
+            self._only = None
+            if isinstance(found, Blocks):
+                self.frames += len(found.data)
+                items += runs_in(found, self._reader)
+            else:
+                self.frames += 1
+                items.append((found, self._reader.read(found)))
+        if decoder.overrun:
+            self._exceed_size(items)
+        return items
 
     def over_time(self, t: float) -> list[Read]:
         """Say that `t` seconds have passed since the request was sent."""
@@ -204,7 +223,7 @@ class Reader:
         self._decoder = JSON_FORMS.get(first, SSEDecoder)(self.bounds.frame_bytes)
         return self._decoder.feed(head)
 
-    def _exceed_size(self, reads: list[Read]) -> None:
+    def _exceed_size(self, reads: list[Read] | list[Item]) -> None:
         if self.exceeded is None:
             overrun = self._decoder.overrun if self._decoder is not None else None
             bound = "frame_bytes" if overrun else "bytes"
@@ -362,10 +381,15 @@ class Reader:
                 self._error_between = True
                 yield (error,)
                 break
-        if ended:
+        if ended and not self._is_none(decoder):
             at, shown = decoder.stray[0][0], clip(lines[0])
             said = f"{ended} lines are no field of an event stream; the first: {shown} (byte {at})"
             yield (Problem("unframed", "warning", said, self.frames),)
+
+    def _is_none(self, decoder: SSEDecoder) -> bool:
+        """Whether it is no event stream at all: by chance, a few lines of anything look like it."""
+        few = decoder.fields < len(decoder.stray)
+        return self.frames == 0 and few and not self._error_between
 
     def _misnamed(self, decoder: SSEDecoder) -> Iterator[tuple[Event, ...]]:
         """A line that is no field and holds a JSON object: an event that lost its field's name?"""
@@ -389,7 +413,7 @@ class Reader:
         decoder = self._decoder
         if self.bytes == 0:
             yield (Problem("empty", "warning", "no bytes came: no event, no answer", 0),)
-        elif isinstance(decoder, SSEDecoder) and decoder.stray and not decoder.fields:
+        elif isinstance(decoder, SSEDecoder) and self._is_none(decoder):
             first = next((line for _, line in decoder.stray if line.strip()), b"").lstrip()
             if any(field.startswith(first) for field in FIELDS):
                 yield (Problem("empty", "warning", "the stream ended inside its first word", 0),)

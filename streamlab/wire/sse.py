@@ -14,11 +14,13 @@ Read next: `claude.py`, which gives each frame its meaning.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import accumulate, groupby
+from typing import Any, NamedTuple
 
 import msgspec
 
-__all__ = ["BOM", "FIELDS", "MAX_FRAME", "Frame", "Overrun", "SSEDecoder"]
+__all__ = ["BOM", "FIELDS", "MAX_FRAME", "Blocks", "Frame", "Overrun", "SSEDecoder"]
 
 #: Largest block, in bytes, before the decoder gives up. A preview cannot grow for ever; the
 #: largest honest blocks are base64 images of a few MB.
@@ -28,6 +30,9 @@ BOM = b"\xef\xbb\xbf"
 
 #: The names of the fields; a line with any other name is ignored.
 FIELDS = (b"data", b"event", b"id", b"retry")
+
+#: What some clients cannot read, though it is legal: a comment, a name, an id.
+BESIDE_DATA = (b"", b"event", b"id")
 
 #: Lines that are no field are ignored, but the first ones are kept, to say what they were.
 MAX_STRAY, MAX_STRAY_LINE = 100, 64 * 1024
@@ -42,6 +47,13 @@ _with_lf = re.compile(rb"(event: [^\n]*\n|)data: ([^\n]*)\n\n|([^\n]*\n)").finda
 _with_crlf = re.compile(rb"(event: [^\n]*\r\n|)data: ([^\n]*)\r\n\r\n|([^\n]*\n)").findall
 
 _lone_cr = re.compile(rb"\r(?!\n)").search
+
+
+#: What a pattern finds.
+Found = tuple[bytes, bytes, bytes]
+
+#: Blocks that are sooner frames than they are a row.
+FEW = 4
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
@@ -73,6 +85,27 @@ class Overrun(msgspec.Struct, frozen=True):
     limit: int
 
 
+class Blocks(NamedTuple):
+    """Usual blocks of one event name, one after the other, that are not frames yet."""
+
+    number: int  #: of the first one
+    event: str
+    data: tuple[bytes, ...]  #: of each
+    starts: list[int]  #: of each, its offset; and, last, where they are over
+    slack: int  #: bytes between a block's end and the next one's start
+    id: str
+
+    def frame(self, place: int) -> Frame:
+        """One of them, as a frame."""
+        start, end = self.starts[place], self.starts[place + 1] - self.slack
+        return Frame(self.number + place, self.event, self.data[place], start, end, self.id)
+
+    def ends(self, first: int, last: int) -> list[int]:
+        """The offsets just after some of them."""
+        ends = self.starts[first + 1 : last + 1]
+        return [end - self.slack for end in ends] if self.slack else ends
+
+
 class SSEDecoder:
     """Decode one stream.
 
@@ -88,6 +121,7 @@ class SSEDecoder:
         self.overrun: Overrun | None = None
         self.stray: list[tuple[int, bytes]] = []  #: lines that are no field: (offset, line)
         self.without_data: list[tuple[int, str]] = []  #: blocks with only a name: (offset, name)
+        self.beside_data: int | None = None  #: offset of the first comment, event name or id
         self._names = {b"": ""}  # whole `event` lines -> the name
         self._number = 0
         self._at = 0  # offset of the next byte that no line has taken
@@ -105,20 +139,32 @@ class SSEDecoder:
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Take the bytes of one read; return the frames that they complete."""
+        frames: list[Frame] = []
+        self._read_lines(self._whole_lines(chunk), self._take_blocks, frames)
+        return frames
+
+    def feed_blocks(self, chunk: bytes) -> list[Frame | Blocks]:
+        """The same, but usual blocks in a row are given as they are, before they are frames."""
+        found: list[Frame | Blocks] = []
+        self._read_lines(self._whole_lines(chunk), self._take_rows, found)
+        return found
+
+    def _whole_lines(self, chunk: bytes) -> bytes:
+        """What can be read of what came: with what was kept before, or b"" where no line ends."""
         if self.overrun or not chunk:
-            return []
+            return b""
         if self._head is not None:
             chunk = self._drop_bom(chunk)
         elif self._after_cr:
             chunk = self._drop_lf(chunk)
         if not self._line:
-            return self._read_lines(chunk)
+            return chunk
         if b"\n" not in chunk and b"\r" not in chunk:  # nothing ends here: do not join, only keep
             self._keep(chunk)
-            return []
+            return b""
         text = b"".join([*self._line, chunk])
         self._line, self._line_size = [], 0
-        return self._read_lines(text)
+        return text
 
     def end(self) -> Frame | None:
         """Say what the unfinished last block would have been; it is never dispatched."""
@@ -149,7 +195,6 @@ class SSEDecoder:
         if self._start == self._at:
             self._start += 1
         self._at += 1
-        self._check_size(self._at)
         return chunk[1:]
 
     def _keep(self, piece: bytes) -> None:
@@ -162,25 +207,49 @@ class SSEDecoder:
             self.overrun = Overrun(self._start, self.max_frame)
             self._line, self._data, self._event = [], [], b""
 
-    def _read_lines(self, text: bytes) -> list[Frame]:
+    def _read_lines(self, text: bytes, take: Callable[..., None], frames: list[Any]) -> None:
         """Take every whole line, and keep what is left. Most streams have one kind of line end."""
-        frames: list[Frame] = []
         end = text.rfind(b"\n") + 1
         if b"\r" not in text:
-            self._take_blocks(_with_lf(text, 0, end), 1, frames)
+            take(_with_lf(text, 0, end), 1, frames)
         elif not _lone_cr(text):
-            self._take_blocks(_with_crlf(text, 0, end), 2, frames)
+            take(_with_crlf(text, 0, end), 2, frames)
         else:
             end = max(end, text.rfind(b"\r") + 1)
             self._take_lines(text[:end].splitlines(keepends=True), frames)
             self._after_cr = text[-1:] == b"\r"
         if end < len(text) and not self.overrun:
             self._keep(text[end:])
-        return frames
 
-    def _take_blocks(
-        self, found: list[tuple[bytes, bytes, bytes]], width: int, frames: list[Frame]
-    ) -> None:
+    def _take_rows(self, found: list[Found], width: int, out: list[Any]) -> None:
+        """Take what the pattern found, with usual blocks of one name as they stand in a row."""
+        if not found:
+            return
+        heads, data, others = zip(*found, strict=True)
+        start = 0
+        for name, row in groupby(heads if not any(others) else map(_name_of, heads, others)):
+            stop = start + len([*row])
+            rows = data[start:stop]
+            if name is None or len(rows) < FEW or not self._take_row(name, rows, width, out):
+                self._take_blocks(found[start:stop], width, out)
+            start = stop
+
+    def _take_row(self, head: bytes, data: tuple[bytes, ...], width: int, out: list[Any]) -> bool:
+        """Take usual blocks; none of them where one has begun before, or where one is too large."""
+        beside = len(head) + len(b"data: ") + 2 * width
+        sizes = [*map(len, data)]
+        if self._start != self._at or max(sizes) + beside > self.max_frame:
+            return False
+        starts = [*accumulate(map(beside.__add__, sizes), initial=self._at)]
+        name = self._names.get(head)
+        name = self._remember(head, self._at) if name is None else name
+        out.append(Blocks(self._number + 1, name, data, starts, width - 1, self.last_event_id))
+        self._number += len(data)
+        self.fields += len(data)
+        self._start = self._at = starts[-1]
+        return True
+
+    def _take_blocks(self, found: list[Found], width: int, frames: list[Frame]) -> None:
         """Take what the pattern found, where a line end is so many bytes wide.
 
         A block of the usual shape is a frame at once. Whatever is not, or stands inside a block
@@ -205,7 +274,7 @@ class SSEDecoder:
                 continue
             name = names.get(head)
             if name is None:
-                name = self._remember(head)
+                name = self._remember(head, at)
             number += 1
             frames.append(Frame(number, name, data, at, end, last_id))
             at = end + width - 1
@@ -224,12 +293,16 @@ class SSEDecoder:
             if not body:
                 self._end_block(start + 1, self._at, frames)
                 continue
-            self._check_size(self._at)
+            self._check_size(
+                start + len(body) + 1
+            )  # not with the LF of a CRLF, which may come later
             if not self.overrun:
                 self._take_field(body, start)
 
-    def _remember(self, line: bytes) -> str:
+    def _remember(self, line: bytes, at: int) -> str:
         """The name in an `event` line, kept with it: a stream has few, each a thousand times."""
+        if self.beside_data is None:
+            self.beside_data = at
         name = line[7:].rstrip(b"\r\n").decode("utf-8", "replace")
         if len(self._names) < MAX_NAMES and len(line) < MAX_NAME:
             self._names[line] = name
@@ -256,6 +329,8 @@ class SSEDecoder:
         name, _, value = line.partition(b":")
         if value[:1] == b" ":
             value = value[1:]
+        if self.beside_data is None and name in BESIDE_DATA:
+            self.beside_data = at
         if name == b"data":
             self._data.append(value)
         elif name == b"event":
@@ -271,3 +346,8 @@ class SSEDecoder:
                 self.stray.append((at, line[:MAX_STRAY_LINE]))
             return
         self.fields += 1
+
+
+def _name_of(head: bytes, other: bytes) -> bytes | None:
+    """The event line of a usual block; None for any other line."""
+    return None if other else head

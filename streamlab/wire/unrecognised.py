@@ -12,7 +12,8 @@ from typing import Any
 from .dialect import Dialect, word
 from .events import Event, KeepAlive, Problem
 from .payload import NotJSON, error_in, parse
-from .sse import Frame
+from .runs import Run
+from .sse import Blocks, Frame
 
 __all__ = [
     "Dialects",
@@ -55,6 +56,10 @@ class Unrecognised:
             return (Problem("not-a-stream", "error", whole_said(wire, frame), frame.number),)
         text = f"none of the wire formats known here ({', '.join(self._dialects)}): the first frame"
         return (Problem("unknown-wire", "error", f"{text} is {clip(frame.data)}", frame.number),)
+
+    def runs(self, blocks: Blocks, first: int) -> list[Run]:
+        """None: each frame is looked at."""
+        return []
 
     def end(self) -> tuple[Event, ...]:
         """A clean end completes nothing here."""
