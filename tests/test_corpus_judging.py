@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -106,12 +107,13 @@ def test_it_does_not_matter_how_many_reads_are_decoded_as_one(
 
 def test_most_reads_are_decoded_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     fed = []
-    real = corpus_judging._Hasty.feed
+    for name in ("feed", "feed_runs"):
+        real = getattr(corpus_judging._Hasty, name)
 
-    def feed(consumer: corpus_judging._Hasty, data: bytes, t: float | None = None) -> object:
-        fed.append(len(data))
-        return real(consumer, data, t)
+        def feed(consumer: object, data: bytes, *more: object, real: Any = real) -> object:
+            fed.append(len(data))
+            return real(consumer, data, *more)
 
-    monkeypatch.setattr(corpus_judging._Hasty, "feed", feed)
+        monkeypatch.setattr(corpus_judging._Hasty, name, feed)
     judged(synth.long_text(4000))
     assert len(fed) < 10 and sum(fed) == len(synth.long_text(4000).data)

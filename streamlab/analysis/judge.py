@@ -74,14 +74,14 @@ def judge(
     for chunk in chunks:
         reads = consumer.feed(chunk.data, chunk.t)
         meter.feed(chunk.t, reads)
-        noting.feed(chunk, reads, consumer.turn, reader.wire)
+        noting.feed(chunk, reads, consumer.turn)
         if watch is not None:
             watch(chunk, reads)
         if consumer.finished:
             break
     consumer.end(recording.ending, recording.end_t)
     meter.end(recording.end_t, consumer.last_words)
-    noting.over(consumer.last_words, consumer.turn)
+    noting.over(consumer.last_words, consumer.turn, consumer.reader.beside_data)
     if watch is not None:
         watch(Chunk(meter.now, b""), consumer.last_words)
     return Outcome(

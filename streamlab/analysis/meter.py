@@ -10,7 +10,7 @@ gaps; first, last, longest and the stalls always are.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from math import fsum
 from operator import sub
@@ -30,6 +30,7 @@ from streamlab.analysis.metrics import (
     Spread,
     Stalls,
 )
+from streamlab.analysis.runs import Other, Whole
 from streamlab.wire.events import (
     Attached,
     Event,
@@ -60,6 +61,9 @@ PHASE_OF = {TextDelta: "text", ThinkingDelta: "thinking", InputDelta: "tool"}
 PHASE_OF_KIND = {"text": "text", "thinking": "thinking", "tool_call": "tool"}
 
 NO_TOKENS = Tokens()
+
+#: Offsets of the ends of frames -> when each came, in seconds; None before the first known time.
+When = Callable[[list[int]], list[float | None]]
 
 
 class Meter:
@@ -124,6 +128,34 @@ class Meter:
                     run.append(t)
         if len(run) > MAX_RUN:
             self._count_run(phase)
+
+    def take_runs(self, runs: Iterable[Whole | Other], when: When) -> None:
+        """Take what many frames stated, in runs; `when` says when frames came, given their ends."""
+        for run in runs:
+            if isinstance(run, Other):
+                (t,) = when([run.end])
+                if t is not None:
+                    self._other(t, run.event, run.beside)
+                continue
+            phase, came, start = PHASE_OF[run.kind], when(run.ends), 0
+            for stop, usage in run.counts[-1:]:  # later ones take the place of the earlier
+                self._contents(came[:stop], run.texts[:stop], phase)
+                if came[stop - 1] is not None:
+                    self._other(came[stop - 1] or 0.0, usage, ())
+                start = stop
+            self._contents(came[start:], run.texts[start:], phase)
+
+    def _contents(self, times: list[float | None], texts: list[str], phase: str) -> None:
+        """Take deltas of one phase; an empty one is no content."""
+        known: Any = times
+        if "" in texts or None in times:
+            both = zip(times, texts, strict=True)
+            known = [t for t, text in both if text and t is not None]
+        if known:
+            run = self._run if phase == self._phase else self._count_run(phase)
+            run += known
+            if len(run) > MAX_RUN:
+                self._count_run(phase)
 
     def end(self, t: float | None, reads: Sequence[Read] = ()) -> None:
         """Say when the stream ended, and what that left to report."""

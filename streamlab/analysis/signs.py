@@ -9,7 +9,7 @@ depend on how the bytes were cut. Read next: `doctor/diagnosis.py`, which asks.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -27,7 +27,7 @@ from streamlab.wire.events import (
     Unknown,
     UsageReported,
 )
-from streamlab.wire.reader import Read
+from streamlab.wire.runs import Item, Run, frames_in, last_frame
 from streamlab.wire.sse import Frame
 
 __all__ = ["Noting", "Signs"]
@@ -42,16 +42,10 @@ MAX_FIRST = 64 * 1024
 MAX_SAID = 2000
 
 #: Bytes of the last read that are looked at again with the next one.
-TAIL = 7
+TAIL = 2
 
 #: Characters that end a line for some readers, and are data in an event stream (WHATWG, 9.2.6).
 SEPARATORS = (b"\xe2\x80\xa8", b"\xe2\x80\xa9", b"\xc2\x85")
-
-#: A line that a wire of nothing but data lines does not have: a comment, an event's name, an id.
-_strange = re.compile(rb"\n(?::|event:|id:)").search
-
-#: The wire format whose official client cannot read such a line.
-BARE = (None, "gemini")
 
 #: Events whose frame is remembered.
 PLACED = frozenset(
@@ -60,9 +54,6 @@ PLACED = frozenset(
         *(BoundExceeded, MessageStarted, MessageCompleted),
     }
 )
-
-#: Events that are looked at.
-LOOKED = PLACED | {UsageReported, SegmentStarted}
 
 
 class Signs(msgspec.Struct, frozen=True):
@@ -104,24 +95,32 @@ class Noting:
         self._renamed = 0  # the frame whose id of the response is a new one
         self._odd: dict[str, int] = {}
         self._at = 0
-        self._tail = b"\n"  # as if a line had ended before the first byte
+        self._tail = b""
 
-    def feed(self, chunk: Chunk, reads: list[Read], turn: Turn, wire: str | None) -> None:
-        """Take one read, what it stated, and the turn and the wire format after it."""
+    def feed(self, chunk: Chunk, reads: Sequence[Item], turn: Turn) -> None:
+        """Take one read, or many as one, what it stated, and the turn after it."""
         t, data = chunk
         size = len(data)
         if self._at < MAX_HEAD:
             self._first_t = self._first_t if self._at else t
             self._head += data[: MAX_HEAD - self._at]
-        if wire in BARE or not data.isascii():
-            self._dress(data, wire)
-        self._tail = data if size >= TAIL else (self._tail + data)[-TAIL:]
+        if "separator" not in self._odd and not (data.isascii() and self._tail.isascii()):
+            seen, at = self._tail + data, self._at - len(self._tail)
+            found = [place for place in map(seen.find, SEPARATORS) if place >= 0]
+            if found:
+                self._odd["separator"] = at + min(found)
+        self._tail = data[-TAIL:] if size >= TAIL else (self._tail + data)[-TAIL:]
         self._at += size
         if reads:
             self._take(reads, turn)
 
-    def over(self, reads: list[Read], turn: Turn) -> None:
-        """Take what the end itself stated; what it found wrong is about the end."""
+    def over(self, reads: Sequence[Item], turn: Turn, beside_data: int | None) -> None:
+        """Take what the end itself stated, and where the first line is that is no data.
+
+        What the end found wrong is about the end.
+        """
+        if beside_data is not None:
+            self._odd["line"] = beside_data
         self._settled = len(self._turn.facts.problems)
         self._take(reads, turn)
 
@@ -147,22 +146,9 @@ class Noting:
             unknown=b"" if last is None or self._unknown is not last else last.data[:MAX_SAID],
         )
 
-    # ------------------------------------------------------------------ bytes
-
-    def _dress(self, data: bytes, wire: str | None) -> None:
-        """Characters that some readers take for line ends, and lines that some cannot read."""
-        odd, tail = self._odd, self._tail[-TAIL:]
-        seen, at = tail + data, self._at - len(tail)
-        if "separator" not in odd and not data.isascii():
-            found = [place for place in map(seen.find, SEPARATORS) if place >= 0]
-            if found:
-                odd["separator"] = at + min(found)
-        if wire in BARE and "line" not in odd and (strange := _strange(seen)):
-            odd["line"] = at + strange.start() + 1
-
     # ------------------------------------------------------------------ frames
 
-    def _take(self, reads: list[Read], turn: Turn) -> None:
+    def _take(self, reads: Sequence[Item], turn: Turn) -> None:
         before, self._turn = self._turn, turn
         if turn.facts is not before.facts or turn.started != before.started:
             self._look(reads)
@@ -170,57 +156,62 @@ class Noting:
             if len(turn.facts.problems) > known:
                 self._find(reads, turn.facts.problems[known:])
         if len(self._opening) < 2:
-            self._open(reads)
+            self._open([*frames_in(reads)])
         elif not self._again:
             self._hear(reads)
-        frame = reads[-1][0]
-        self._last = frame if frame is not None else self._last_of(reads)
+        self._last = last_frame(reads) or self._last
 
-    def _last_of(self, reads: list[Read]) -> Frame | None:
-        return next((frame for frame, _ in reversed(reads) if frame is not None), self._last)
-
-    def _hear(self, reads: list[Read]) -> None:
+    def _hear(self, reads: Sequence[Item]) -> None:
         """Whether the first two frames come again, one right after the other."""
-        (first, second), matched = self._opening, self._matched
-        for frame, _ in reads:
-            if frame is None:
+        first, second = self._opening
+        for item in reads:
+            again = self._matched is not None
+            if isinstance(item, Run) and first not in item.data and not again:
                 continue
-            data = frame.data
-            if matched is not None and data == second:
-                self._again = matched.number
-                self._put(matched)
-                break
-            matched = frame if data == first else None
-        self._matched = matched
+            for frame in frames_in((item,)):
+                if self._matched is not None and frame.data == second:
+                    self._again = self._matched.number
+                    self._put(self._matched)
+                    return
+                self._matched = frame if frame.data == first else None
 
-    def _open(self, reads: list[Read]) -> None:
+    def _open(self, frames: list[Frame]) -> None:
         """Keep the first two frames that differ, and hear whether they come again."""
-        for number, (frame, _) in enumerate(reads):
-            if frame is None or frame.data in self._opening or len(frame.data) > MAX_FIRST:
+        for number, frame in enumerate(frames, 1):
+            if frame.data in self._opening or len(frame.data) > MAX_FIRST:
                 continue
             if not self._opening:
                 self._put(frame)
             self._opening.append(frame.data)
             if len(self._opening) == 2:
-                if reads[number + 1 :]:
-                    self._hear(reads[number + 1 :])
+                self._hear([(frame, ()) for frame in frames[number:]])
                 return
 
-    def _look(self, reads: list[Read]) -> None:
+    def _look(self, reads: Sequence[Item]) -> None:
         """Look at each event of a read that changed what is known of the answer."""
-        last = self._last
-        for frame, events in reads:
+        for number, item in enumerate(reads):
+            if isinstance(item, Run):
+                self._count_all(item)
+                continue
+            frame, events = item
             for event in events:
                 kind = type(event)
-                if kind not in LOOKED:
-                    continue
-                if kind is UsageReported:
-                    self._count(frame, event.tokens.output)  # type: ignore[union-attr]
+                if isinstance(event, UsageReported):
+                    self._count(frame, event.tokens.output)
                 elif kind in PLACED:
-                    self._place(frame, event, last)
-                elif event.kind == "tool_call":  # type: ignore[union-attr]
+                    self._place(frame, event, last_frame(reads, number) or self._last)
+                elif isinstance(event, SegmentStarted) and event.kind == "tool_call":
                     self._put(frame)
-            last = frame or last
+
+    def _count_all(self, run: Run) -> None:
+        """Take the counts of a run, which rise: then the last one tells."""
+        found = [event.tokens.output for _, event in run.counts]
+        rising = [self._output, *(count for count in found if count is not None)]
+        if sorted(rising) == rising:
+            self._output = rising[-1]
+            return
+        for place, event in run.counts:
+            self._count(run.frame(place), event.tokens.output)
 
     def _count(self, frame: Frame | None, output: int | None) -> None:
         """A count of output tokens, which are totals so far: where is one below an earlier one?"""
@@ -231,11 +222,11 @@ class Noting:
         else:
             self._output = output
 
-    def _find(self, reads: list[Read], problems: tuple[Problem, ...]) -> None:
+    def _find(self, reads: Sequence[Item], problems: tuple[Problem, ...]) -> None:
         """The frames of problems that no event states, since only the turn sees them."""
         numbers = {problem.at for problem in problems}
-        for frame, _ in reads:
-            if frame is not None and frame.number in numbers:
+        for frame in frames_in(reads):
+            if frame.number in numbers:
                 self._put(frame)
 
     def _put(self, frame: Frame | None) -> None:

@@ -1,9 +1,9 @@
 """Judge for a scan: the same outcome as `judge`, in a fraction of the time.
 
 Who watches a stream wants every read and every turn; a scan wants the end. So here many reads are
-decoded as one (any split of the same bytes gives the same frames), successive deltas of a segment
-are appended as one, and successive counts are merged before the turn sees them. The times stay
-those of the reads: a frame came with the read that holds its last byte. Wherever a bound could be
+decoded as one (any split of the same bytes gives the same frames), and a run of deltas is appended
+as one, with the counts in it merged, before the turn sees it. The times stay those of the reads: a
+frame came with the read that holds its last byte. Wherever a bound could be
 passed, or it is not yet known what is read, it goes read by read, as in `judge`.
 
 `tests/test_corpus_judging.py` holds the two to the same outcome.
@@ -18,22 +18,27 @@ from typing import Any
 
 from streamlab.analysis.judge import Outcome
 from streamlab.analysis.meter import Meter
+from streamlab.analysis.runs import Other, Whole, runs_of
 from streamlab.analysis.signs import Noting
 from streamlab.consumer.attempt import State, observe
 from streamlab.consumer.consumer import Consumer
 from streamlab.consumer.gates import EFFECT, Policy, Proposal
 from streamlab.consumer.turn import reduce
 from streamlab.streams.recording import Chunk, Reads, Recording, RecordingFile
-from streamlab.wire.events import InputDelta, TextDelta, ThinkingDelta, Tokens, UsageReported
+from streamlab.wire.events import Tokens, UsageReported
 from streamlab.wire.reader import BOUNDS, Bounds, Read
+from streamlab.wire.runs import Run, last_frame
 
 __all__ = ["judged"]
 
 #: Bytes that are decoded as one, and reads.
 MAX_BYTES, MAX_READS = 64 * 1024, 1024
 
-#: Events of which many in a row come to the same as one.
-DELTAS = frozenset({TextDelta, ThinkingDelta, InputDelta})
+#: Bytes of a large first read that are taken by themselves.
+FIRST = 2048
+
+#: Counts that a usage may have to be merged in one go; a vendor has a dozen.
+MAX_COUNTS = 20
 
 #: Each count of tokens in a usage.
 TOKENS = [attrgetter(f"tokens.{name}") for name in Tokens.__struct_fields__]
@@ -81,8 +86,10 @@ class _Judging:
     def take(self, many: Reads) -> None:
         """Take some reads: one by one until it is known what is read, then as one."""
         bounded = self._is_bounded(many)
+        if not self._is_known() and many.ends[0] > FIRST:  # what tells it stands at the beginning
+            many = Reads(many.data, [many.times[0], *many.times], [FIRST, *many.ends])
         for taken, chunk in enumerate(many):
-            if bounded and taken + 1 < len(many.ends) and self._is_known():
+            if bounded and self._is_known():
                 self._take_joined(many.after(taken))
                 return
             if self.consumer.finished:
@@ -112,16 +119,27 @@ class _Judging:
 
     def _take_joined(self, many: Reads) -> None:
         at = self.consumer.reader.bytes
-        reads = self.consumer.feed(many.data)
-        self._see(Chunk(many.times[0], many.data), reads)
-        times, ends = self._meter.when(many.times), many.ends
-        came = [times[bisect_left(ends, frame.end - at)] for frame, _ in reads if frame is not None]
-        known = [t for t in came if t is not None]
-        self._meter.take(known, reads[len(reads) - len(known) :])
+        items = self.consumer.feed_runs(many.data)
+        self._see(Chunk(many.times[0], many.data), items)
+        times, ends = self._meter.when(many.times), [at + end for end in many.ends]
+        if times[-1] is None:  # no time is known yet
+            return
 
-    def _see(self, chunk: Chunk, reads: list[Read]) -> None:
-        self._noting.feed(chunk, reads, self.consumer.turn, self.consumer.reader.wire)
-        frame = reads[-1][0] if reads else None
+        def when(given: list[int]) -> list[float | None]:
+            """A frame came with the read that holds its last byte; most often a read brings one."""
+            if len(ends) == 1:
+                return times * len(given)
+            first = bisect_left(ends, given[0])
+            last = first + len(given)
+            if ends[first:last] == given:
+                return times[first:last]
+            return [times[bisect_left(ends, end, first)] for end in given]
+
+        self._meter.take_runs(self.consumer.runs, when)
+
+    def _see(self, chunk: Chunk, items: Sequence[Read | Run]) -> None:
+        self._noting.feed(chunk, items, self.consumer.turn)
+        frame = last_frame(items)
         self._whole = frame.end if frame is not None else self._whole
 
     def over(self, recording: Recording | RecordingFile) -> Outcome:
@@ -129,7 +147,7 @@ class _Judging:
         consumer, meter, noting = self.consumer, self._meter, self._noting
         consumer.end(recording.ending, recording.end_t)
         meter.end(recording.end_t, consumer.last_words)
-        noting.over(consumer.last_words, consumer.turn)
+        noting.over(consumer.last_words, consumer.turn, consumer.reader.beside_data)
         reader = consumer.reader
         return Outcome(
             consumer.attempt,
@@ -157,50 +175,36 @@ def _proposals(consumer: Consumer) -> tuple[Proposal, ...]:
 class _Hasty(Consumer):
     """A consumer that gives the turn what came in one read in as few pieces as there can be."""
 
-    def _take(self, reads: list[Read]) -> list[Read]:
-        texts: list[str] = []
-        counts: list[UsageReported] = []
-        kind: Any = None
-        segment = ""
-        for _, events in reads:
-            for event in events:
-                cls: Any = type(event)
-                if cls is kind and event.segment == segment:  # type: ignore[union-attr]
-                    texts.append(event.text)  # type: ignore[union-attr]
-                elif cls in DELTAS:
-                    self._append(kind, segment, texts)
-                    kind, segment = cls, event.segment  # type: ignore[union-attr]
-                    texts.append(event.text)  # type: ignore[union-attr]
-                elif cls is UsageReported:
-                    counts.append(event)  # type: ignore[arg-type]
-                else:
-                    self._append(kind, segment, texts)
-                    self._count(counts)
-                    self.turn = reduce(self.turn, event)
-                    self.attempt = observe(self.attempt, event)
-        self._append(kind, segment, texts)
-        self._count(counts)
-        return reads
+    def __init__(self, wire: str | None, policy: Policy, bounds: Bounds) -> None:
+        super().__init__(wire, policy, bounds)
+        self.runs: list[Whole | Other] = []  #: what the last reads stated
 
-    def _append(self, kind: Any, segment: str, texts: list[str]) -> None:
-        """Append what has come of one segment; text and counts do not meet in a turn."""
-        if texts:
-            self.turn = reduce(self.turn, kind(segment, "".join(texts)))
-            texts.clear()
+    def feed_runs(self, data: bytes) -> list[Read | Run]:
+        """Take the bytes of many reads, as `feed` does, and return what they stated, in runs."""
+        items = self.reader.feed_runs(data)
+        self.runs = [*runs_of(items)]
+        for run in self.runs:
+            if isinstance(run, Other):
+                self.turn = reduce(self.turn, run.event)
+                self.attempt = observe(self.attempt, run.event)
+                continue
+            self.turn = reduce(self.turn, run.kind(run.segment, "".join(run.texts)))
+            if run.counts:
+                self.turn = reduce(self.turn, _merged([event for _, event in run.counts]))
+        return items
 
-    def _count(self, counts: list[UsageReported]) -> None:
-        """Merge counts as the turn would: field by field, and what is null takes nothing back."""
-        if not counts:
-            return
-        usage: dict[str, Any] = {}
+
+def _merged(counts: list[UsageReported]) -> UsageReported:
+    """Counts as the turn would merge them: field by field, and what is null takes nothing back."""
+    usage: dict[str, Any] = {}
+    for event in counts:
+        usage.update(event.usage)
+    if None in usage.values() or len(usage) > MAX_COUNTS:
+        usage = {}
         for event in counts:
-            new = event.usage
-            if None in new.values():
-                new = {key: value for key, value in new.items() if value is not None}
-            usage.update(new)
-        last = [
-            next((found for event in reversed(counts) if (found := of(event)) is not None), None)
-            for of in TOKENS
-        ]
-        self.turn = reduce(self.turn, UsageReported(usage, Tokens(*last)))
-        counts.clear()
+            usage |= {key: value for key, value in event.usage.items() if value is not None}
+    last = [
+        next((found for event in reversed(counts) if (found := of(event)) is not None), None)
+        for of in TOKENS
+    ]
+    return UsageReported(usage, Tokens(*last))

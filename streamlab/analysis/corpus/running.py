@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from streamlab.analysis.corpus.places import Item
-from streamlab.analysis.corpus.rows import Options, batch_of, error_rows, schema
+from streamlab.analysis.corpus.rows import Options, batch_of, error_rows, schema, unpacked
 from streamlab.analysis.corpus.table import Earlier
 from streamlab.errors import UsageError
 
@@ -69,13 +69,13 @@ class Engine:
         self.executor, self.workers = executor, workers
         self._proven = False
 
-    def submit(self, items: tuple[Item, ...], options: Options) -> Future[pa.RecordBatch]:
+    def submit(self, items: tuple[Item, ...], options: Options) -> Future[bytes]:
         """Start the rows of some files. Raises `UsageError` where nothing runs at all."""
         if not self._proven:
             self._prove(options)
         return self._call(items, options)
 
-    def _call(self, items: tuple[Item, ...], options: Options) -> Future[pa.RecordBatch]:
+    def _call(self, items: tuple[Item, ...], options: Options) -> Future[bytes]:
         return self.executor.submit(batch_of, items, options)
 
     def _prove(self, options: Options) -> None:
@@ -113,7 +113,7 @@ class Pool(Engine):
     def __init__(self, workers: int) -> None:
         super().__init__(_pool(workers), workers)
 
-    def _call(self, items: tuple[Item, ...], options: Options) -> Future[pa.RecordBatch]:
+    def _call(self, items: tuple[Item, ...], options: Options) -> Future[bytes]:
         with _interrupts_held():  # a call may start a process
             return super()._call(items, options)
 
@@ -184,7 +184,7 @@ def batches(items: Iterable[Item], earlier: Earlier, workers: int) -> Iterator[B
         yield Batch(tuple(held))
 
 
-Waiting = deque[tuple[Batch, "Future[pa.RecordBatch]"]]
+Waiting = deque[tuple[Batch, "Future[Any]"]]
 
 
 def run(
@@ -199,7 +199,7 @@ def run(
                 return
             lost = [waiting.popleft()]
             try:
-                rows = lost[0][1].result()
+                rows = _rows(lost[0][1])
             except engine.died:  # with it, all that was under way
                 lost += waiting
                 waiting.clear()
@@ -226,8 +226,8 @@ def _fill(waiting: Waiting, more: Iterator[Batch], engine: Engine, options: Opti
         waiting.append((batch, _submit(batch, engine, options)))
 
 
-def _submit(batch: Batch, engine: Engine, options: Options) -> Future[pa.RecordBatch]:
-    future: Future[pa.RecordBatch] = Future()
+def _submit(batch: Batch, engine: Engine, options: Options) -> Future[Any]:
+    future: Future[Any] = Future()
     if batch.rows is not None:
         future.set_result(batch.rows)
         return future
@@ -238,19 +238,25 @@ def _submit(batch: Batch, engine: Engine, options: Options) -> Future[pa.RecordB
         return future
 
 
+def _rows(future: Future[Any]) -> pa.RecordBatch:
+    """What came of a batch; where its rows were known, they came as they are."""
+    rows = future.result()
+    return unpacked(rows) if isinstance(rows, bytes) else rows
+
+
 # ---- after a process died
 
 
 def _recovered(
-    batch: Batch, future: Future[pa.RecordBatch], engine: Engine, options: Options
+    batch: Batch, future: Future[Any], engine: Engine, options: Options
 ) -> pa.RecordBatch:
     """The rows of a batch that may be lost: as it is, once more and alone, or file by file."""
     try:
-        return future.result()
+        return _rows(future)
     except Exception:
         pass
     try:
-        return engine.submit(batch.items, options).result()
+        return _rows(engine.submit(batch.items, options))
     except engine.died:
         engine.restart()
     except Exception:  # one of its files is to blame
@@ -268,7 +274,7 @@ def _alone(item: Item, engine: Engine, options: Options) -> pa.RecordBatch:
     error = DIED
     for _ in range(MAX_DEATHS):
         try:
-            return engine.submit((item,), options).result()
+            return _rows(engine.submit((item,), options))
         except engine.died:
             engine.restart()
         except Exception as why:

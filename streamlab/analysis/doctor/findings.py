@@ -62,6 +62,7 @@ GATED = {
 #: Text in a chunk of a wire that has no start of its own.
 _content = re.compile(rb'"(?:content|reasoning|reasoning_content)"\s*:\s*"[^"]').search
 
+_no_space = re.compile(rb"data:[^ \r\n]").finditer
 _byte_said = re.compile(r"\(byte (\d{1,15})\)")
 
 
@@ -254,8 +255,9 @@ def _dress(outcome: Outcome) -> Iterator[Finding]:
     if (byte := signs.odd.get("line")) is not None:
         says = f"a comment, or an event's name or id (byte {byte})"
         yield Finding("strange-line", "warning", says, None, byte)
-    if found := re.search(rb"(?:^|[\r\n])data:[^ \r\n]", head):
-        byte = found.end() - 6
+    bare = (found.start() for found in _no_space(head))
+    byte = next((at for at in bare if head[:at][-1:] in (b"", b"\r", b"\n")), None)
+    if byte is not None:
         yield Finding("no-space", "warning", f"data: without a space (byte {byte})", None, byte)
 
 

@@ -185,8 +185,8 @@ OWN_RULES: dict[str, tuple[Row, ...]] = {
     "buffering": (
         (
             *("buffered", "warning", "gateway"),
-            "Something on the way collected the events and let them go together: whole, and no "
-            "longer a stream.",
+            "Content was held back and then came together: whole, and no longer a stream. Most "
+            "often a proxy collects.",
         ),
         (
             *("slow-start", "warning", "vendor"),

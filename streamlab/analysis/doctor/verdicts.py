@@ -43,10 +43,10 @@ _VERDICTS = (
     Verdict("whole", "The answer is whole.", (SHOW, KEEP), ()),
     Verdict(
         "buffered",
-        "The answer is whole, but something collected it, so nobody could read along.",
+        "The answer is whole, but it came all at once, so nobody could read along.",
         (SHOW, KEEP),
         (),
-        "Ask what is in front of you to stop collecting: X-Accel-Buffering: no, compression off.",
+        "A proxy before you must not collect: X-Accel-Buffering: no, compression off, chunked.",
     ),
     Verdict(
         "slow",
