@@ -70,8 +70,20 @@ def test_gemini_has_no_middle_of_a_call_so_the_view_goes_on_to_the_whole() -> No
 
 def test_a_message_brings_the_step_before_the_wire() -> None:
     view = DialectStepper()
-    say(view, wire="openai-chat", step=14)
+    say(view, wire="openai-chat", at={"step": 14, "moves": 1, "wire": "claude"})
     assert view.step == 9
+
+
+def test_a_place_on_the_wire_that_was_left_is_the_same_moment_on_the_new_one() -> None:
+    """Whoever picks a wire may go on in the old one until Python answers."""
+    view = DialectStepper()
+    say(view, wire="openai-chat", at={"step": 1, "moves": 1, "wire": "claude"})
+    say(view, at={"step": 14, "moves": 14, "wire": "claude"})
+    assert (view.wire, view.at) == ("openai-chat", {"step": 9, "moves": 14})
+    say(view, at={"step": 14, "moves": 15, "wire": "openai-chat"})
+    assert view.at == {"step": 14, "moves": 15}
+    say(view, at={"step": 3, "moves": 16, "wire": "nonsense"})
+    assert view.at == {"step": 3, "moves": 16}
 
 
 @pytest.mark.parametrize("asked", ["nonsense", "", "gemini-interactions"])

@@ -499,7 +499,7 @@ def test_it_opens_at_the_first_problem_and_goes_where_it_is_asked() -> None:
 @pytest.mark.parametrize(
     ("recording", "row", "rules"),
     [
-        (corpora.held_call(), 8, ["stall", "buffered"]),  # text flows, and then a whole call
+        (corpora.held_call(), 8, ["buffered", "stall"]),  # text flows, and then a whole call
         (faults.burst(synth.greeting()), 0, ["buffered"]),  # all of it at the end
     ],
     ids=["call", "all"],
@@ -507,16 +507,15 @@ def test_it_opens_at_the_first_problem_and_goes_where_it_is_asked() -> None:
 def test_buffered_stands_where_the_wait_was_over(
     recording: Recording, row: int, rules: list[str]
 ) -> None:
-    found = Inspector(recording).inspection
-    assert found is not None
+    found = inspection(recording)
     assert found.diagnosis["verdict"] == "buffered"
     assert (found.first, found.problems["row"]) == (row, [row] * len(rules))
     assert found.problems["rule"] == rules
     assert all(len(column) == len(rules) for column in found.problems.values())
 
 
-def test_what_is_not_held_back_is_laid_out_as_it_was() -> None:
-    for recording in (synth.story(), faults.stall(synth.story(), 9, 3)):
+def test_an_inspector_shows_a_stream_as_it_is_laid_out() -> None:
+    for recording in (synth.story(), faults.stall(synth.story(), 9, 3), corpora.held_call()):
         assert Inspector(recording).inspection == inspection(recording)
 
 
@@ -526,6 +525,15 @@ def test_a_plain_file_is_read_once_and_piece_by_piece(tmp_path: Path) -> None:
     (tmp_path / "long.sse").unlink()
     assert stream.inspection.facts["frames"] > 2_000
     assert not stream._recording.chunks  # nothing but the columns is kept
+
+
+def test_a_move_has_no_echo_that_could_undo_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    inspector = Inspector(synth.story())
+    sent: list[Any] = []
+    monkeypatch.setattr(inspector, "_send", lambda message, **_: sent.append(message))
+    for frame in (5, 6):
+        inspector._handle_custom_msg({"frame": frame}, [])
+    assert (inspector.frame, sent) == (6, [])
 
 
 def test_save_here_takes_no_files_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

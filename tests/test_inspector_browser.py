@@ -14,6 +14,7 @@ from playwright.sync_api import expect
 from streamlab.streams import synth
 from streamlab.streams.recording import Chunk, Recording
 from streamlab.widgets.inspector import Inspector
+from tests import captures
 from tests.lab import Lab
 from tests.test_stepper_browser import PALE
 
@@ -304,6 +305,15 @@ def test_a_page_fits_its_width_can_be_read_and_keeps_its_places(
         assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert tab.evaluate(PALE.replace(".sl-stepper", ".sl-inspector")) == []
     assert len(places) == 1
+    closed(tab)
+
+
+def test_a_captures_status_is_told_once(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "x.har").write_bytes(captures.har(captures.answered(synth.greeting())))
+    Inspector(tmp_path / "x.har").save(tmp_path / "x.html")
+    tab = opened(browser, tmp_path / "x.html")
+    facts = at(tab, "header .facts").inner_text()
+    assert facts.count("HTTP 200") == 1 and "har · entry 1 · POST" in facts
     closed(tab)
 
 

@@ -308,7 +308,7 @@ def test_an_answer_comes_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None
     sent: list[set[str]] = []
     monkeypatch.setattr(stepper, "send_state", lambda key=None: sent.append(set(key)))
     stepper.disconnect(after=9)
-    assert sent == [{"trace", "step", "answer"}]
+    assert sent == [{"trace", "at", "answer"}]
 
 
 def test_two_requests_that_come_together_are_both_done() -> None:
@@ -322,7 +322,7 @@ def test_two_requests_that_come_together_are_both_done() -> None:
 
 def test_a_message_moves_the_view_and_sets_nothing_else() -> None:
     stepper = Stepper(SCRIPT)
-    stepper._handle_custom_msg({"step": 9, "menu": [], "trace": ""}, [])
+    stepper._handle_custom_msg({"at": {"step": 9, "moves": 1}, "menu": [], "trace": ""}, [])
     assert stepper.step == 9
     assert stepper.menu and stepper.trace
 
@@ -330,11 +330,42 @@ def test_a_message_moves_the_view_and_sets_nothing_else() -> None:
 @pytest.mark.parametrize(("wanted", "shown"), [(-3, 1), (0, 1), (14, 14), (23, 22), (10**9, 22)])
 def test_the_step_stays_within_the_trace(wanted: int, shown: int) -> None:
     stepper = Stepper(SCRIPT)
-    stepper.set_state({"step": wanted})
+    stepper.set_state({"at": {"step": wanted, "moves": 1}})
     assert stepper.step == shown
     if wanted != shown:
         with pytest.raises(UsageError, match="steps 1 to 22"):
             stepper.goto(wanted)
+
+
+def test_an_answer_says_how_many_moves_of_the_page_python_had_heard_of() -> None:
+    """A page that has made more passes over the step, and Python hears of them next."""
+    stepper = Stepper(SCRIPT)
+    place = {"at": {"step": 9, "moves": 4}}
+    stepper._handle_custom_msg({**place, "request": {"id": "1", "action": "error", "after": 9}}, [])
+    assert stepper.at == {"step": 10, "moves": 4}
+    stepper._handle_custom_msg({"at": {"step": 7, "moves": 6}}, [])
+    assert (stepper.step, stepper.at) == (7, {"step": 7, "moves": 6})
+    stepper.goto(3)
+    assert stepper.at == {"step": 3, "moves": 6}
+
+
+def test_a_move_has_no_echo_that_could_undo_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    stepper = Stepper(SCRIPT)
+    sent: list[Any] = []
+    monkeypatch.setattr(stepper, "_send", lambda message, **_: sent.append(message))
+    for moves in (1, 2):
+        stepper._handle_custom_msg({"at": {"step": 5 + moves, "moves": moves}}, [])
+    assert (stepper.step, sent) == (7, [])
+
+
+@pytest.mark.parametrize(
+    "at", [{}, {"step": "x", "moves": 1}, {"step": True, "moves": 1}, {"step": 2}]
+)
+def test_what_is_no_place_leaves_the_view_where_it_is(at: dict[str, Any]) -> None:
+    stepper = Stepper(SCRIPT)
+    stepper.goto(9)
+    stepper._handle_custom_msg({"at": at}, [])
+    assert (stepper.step, stepper.at) == (9, {"step": 9, "moves": 0})
 
 
 @pytest.mark.parametrize("step", ["x", 1.5, True, None])

@@ -10,13 +10,17 @@ let choices = 0; // radio buttons of two views on one page must not be one group
 function renderDialects({ model, el }) {
   const wires = model.get("wires") ?? [], group = `sl-wire-${(choices += 1)}`;
   const below = div("below");
-  let dispose = () => {}, drawn = null, queued = false, waiting = false;
+  const tally = { step: 1, moves: 0 }; // on whichever wire
+  let dispose = () => {}, drawn = null, queued = false, waiting = "";
 
-  // While Python is asked, nothing about the trace that goes may reach it: it would mean the next.
+  // While Python is asked for another wire, the person may go on in this one: each place says on
+  // which wire it is, and Python finds the same moment on the other. A fault would mean the next.
   const inner = {
     get: (name) => model.get(name), on: (...args) => model.on(...args), off: (...args) => model.off(...args),
-    set: (name, value) => { if (!(waiting && name === "step")) model.set(name, value); },
-    send: (message) => { if (!waiting) model.send?.(message); },
+    set: (name, value) => { if (!(waiting && name === "at")) model.set(name, value); },
+    send: ({ at, request }) => {
+      if (!(waiting && request)) model.send?.({ at: { ...at, wire: drawn }, ...(request && { request }) });
+    },
     save_changes: () => model.save_changes(),
   };
   const radios = wires.map((wire) => h("input", {
@@ -30,16 +34,14 @@ function renderDialects({ model, el }) {
 
   function pick(wire) {
     if (wire === model.get("wire")) return;
-    const place = below.querySelector(".place")?.textContent.replace(/\D*([\d,.]+).*/, "$1") ?? "";
-    const step = Number(place.replace(/\D/g, "")) || model.get("step");
-    try {
-      model.send?.({ step, wire }); // at once: state waits for a busy kernel
+    waiting = wire;
+    setTimeout(() => waiting === wire && put(note, "no answer from Python yet: the kernel is busy, or not running"), 1000);
+    model.set("wire", wire);
+    try { // at once: state waits for a busy kernel
+      model.send?.({ at: { ...tally, wire: drawn }, wire });
+      if (!model.send) model.save_changes();
     } catch { // the kernel is gone
     }
-    waiting = true;
-    setTimeout(() => waiting && put(note, "no answer from Python yet: the kernel is busy, or not running"), 1000);
-    model.set("wire", wire);
-    model.save_changes();
     mark();
   }
   function mark() {
@@ -49,14 +51,18 @@ function renderDialects({ model, el }) {
     queued = false;
     mark();
     const { wire } = JSON.parse(model.get("trace") || "{}");
-    if (wire === drawn) return;
-    const inside = below.contains(root.getRootNode().activeElement);
-    dispose();
-    below.replaceChildren();
-    put(note, "");
-    [drawn, waiting] = [wire, false];
-    dispose = render({ model: inner, el: below });
-    if (inside) below.firstElementChild.focus({ preventScroll: true });
+    const wanted = waiting === wire ? "" : waiting; // a pick that came after the one that is answered
+    if (wire !== drawn) {
+      const inside = below.contains(root.getRootNode().activeElement);
+      waiting = wire; // its last move is one on the wire that goes
+      dispose();
+      below.replaceChildren();
+      drawn = wire;
+      dispose = render({ model: inner, el: below, tally });
+      if (inside) below.firstElementChild.focus({ preventScroll: true });
+    }
+    waiting = wanted;
+    if (!waiting) put(note, "");
   }
   function onChange() { // one message may change several traits: wait until all of them are there
     if (!queued) queueMicrotask(draw);

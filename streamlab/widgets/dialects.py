@@ -52,7 +52,7 @@ class DialectStepper(Stepper):
     _css = _style()
 
     wires: traitlets.List[Any] = traitlets.List(help="the formats to choose from").tag(sync=True)
-    wire = traitlets.Unicode(help="the one in view").tag(sync=True)
+    wire = traitlets.Unicode(help="the one in view").tag(sync=True, echo_update=False)
 
     def __init__(
         self,
@@ -72,13 +72,24 @@ class DialectStepper(Stepper):
         super().__init__(scripts[wires[0]], title)
         self.wires, self.wire = list(wires), wires[0]
         self.observe(self._switch, "wire")
-        hear(self, "wire")  # after `step`, which the same message may bring
+        hear(self, "wire")  # after `at`, which the same message may bring
 
     @traitlets.validate("wire")
     def _known(self, proposal: dict[str, Any]) -> str:
         """A page may ask for anything; what is not there changes nothing."""
         asked = proposal["value"]
         return str(asked if asked in self._kept else self._shown)
+
+    def _in_view(self, told: dict[str, Any]) -> int:
+        """A place on a wire that is no longer in view is the same moment on the one that is.
+
+        Whoever picks a wire may go on in the old one until Python answers.
+        """
+        step, wire = int(told["step"]), str(told.get("wire", self._shown))
+        if wire == self._shown or wire not in self._kept:
+            return step
+        steps = self._kept[wire][-1].trace.steps
+        return same_moment(self.folded, steps[min(max(step, 1), len(steps)) - 1])
 
     def _switch(self, change: dict[str, Any]) -> None:
         if self.wire == self._shown:

@@ -66,7 +66,8 @@ function makeButtons(commands, press) {
 
 /** What is said of a whole recording, under its name. */
 function factsOf({ facts: f, problems }) {
-  const form = [f.form, f.where, f.request, f.status && `HTTP ${f.status}`, f.masked && `masked: ${f.masked}`];
+  const status = f.status ? `HTTP ${f.status}` : "", told = String(f.note ?? "").startsWith(status); // a capture's note begins so
+  const form = [f.form, f.where, f.request, told ? "" : status, f.masked && `masked: ${f.masked}`];
   return [f.wire ?? "no known wire format", plain(f.model, 60), `${count(f.frames)} frames`, `${count(f.bytes)} bytes`,
     f.timed ? `${count(f.reads)} reads in ${duration(f.end_t)}` : "no times", `ends: ${f.ending}`,
     problems.row.length ? `${count(problems.row.length)} problems` : "", ...form.map((each) => plain(each ?? "", 120)), plain(f.note, 160), plain(f.truncated, 120)]

@@ -68,7 +68,10 @@ class Inspector(anywidget.AnyWidget):
     compared = traitlets.Unicode(help="the one beside it").tag(sync=True)
     comparison = traitlets.Dict(help="where the two differ").tag(sync=True)
     choices = traitlets.Dict(help="the streams of both files").tag(sync=True)
-    frame = traitlets.Int(1, help="the frame in view; the first is 1").tag(sync=True)
+    #: No echo: that of an older move would come after a newer one, and undo it in the page.
+    frame = traitlets.Int(1, help="the frame in view; the first is 1").tag(
+        sync=True, echo_update=False
+    )
     most = traitlets.Int(MAX_FILE, help="bytes of a file that can be sent").tag(sync=True)
     request = traitlets.Dict(help="what the view asks of Python").tag(sync=True)
     answer = traitlets.Dict(help="what Python says to that").tag(sync=True)

@@ -13,15 +13,12 @@ import re
 import tempfile
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import islice
 from os.path import basename
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from streamlab.analysis.inspection import Inspection, inspection
-from streamlab.analysis.metrics import HELD_S, TOGETHER_MIN, TOGETHER_S
 from streamlab.analysis.plain import clipped, visible
 from streamlab.errors import UsageError, WireError
 from streamlab.streams.importers import About, streams_in
@@ -58,7 +55,7 @@ class Stream:
     @cached_property
     def inspection(self) -> Inspection:
         """The stream, laid out."""
-        return _at_the_wait(inspection(self._recording, self.name, self.about))
+        return inspection(self._recording, self.name, self.about)
 
     @property
     def label(self) -> str:
@@ -73,39 +70,7 @@ class _Read(Stream):
 
     def __init__(self, name: str, file: RecordingFile, about: About) -> None:
         super().__init__(name, Recording(), about)
-        laid_out = inspection(file, name, about)
-        self.inspection = _at_the_wait(laid_out)  # what `cached_property` would keep
-
-
-def _at_the_wait(laid_out: Inspection) -> Inspection:
-    """Put `buffered`, which is found out at the end, where the first wait was over.
-
-    That is where something is to be seen: a silence, and then many frames in one moment.
-    """
-    problems, row = laid_out.problems, _held(laid_out.frames["t"][:-1])
-    if row is None or "buffered" not in problems["rule"]:
-        return laid_out
-    end = laid_out.rows - 1
-    rows = [
-        row if rule == "buffered" and at == end else at
-        for at, rule in zip(problems["row"], problems["rule"], strict=True)
-    ]
-    order = sorted(range(len(rows)), key=rows.__getitem__)
-    moved = {key: [column[n] for n in order] for key, column in {**problems, "row": rows}.items()}
-    is_it = laid_out.diagnosis["verdict"] == "buffered" and laid_out.first == end
-    first = row if is_it else laid_out.first
-    return msgspec.structs.replace(laid_out, problems=moved, first=first)
-
-
-def _held(times: Sequence[float | None]) -> int | None:
-    """The first row that came after a wait, and with others in the same moment."""
-    known = [0.0, *(t or 0.0 for t in times)]
-    for row, (before, t) in enumerate(pairwise(known)):
-        together = known[row + 1 : row + 1 + TOGETHER_MIN]
-        at_once = all(b - a <= TOGETHER_S for a, b in pairwise(together))
-        if t - before >= HELD_S and len(together) == TOGETHER_MIN and at_once:
-            return row
-    return None
+        self.inspection = inspection(file, name, about)  # what `cached_property` would keep
 
 
 def streams_of(source: Source, name: str = "") -> tuple[Stream, ...]:

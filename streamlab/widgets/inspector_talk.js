@@ -18,7 +18,7 @@ export function talk(model, live, answer, { frameNow, isOpen, answered }) {
   function send(message, buffers) {
     try {
       model.send?.(message, undefined, buffers);
-      return true;
+      return Boolean(model.send);
     } catch { // the kernel is gone; scrubbing goes on without it
       return false;
     }
@@ -29,14 +29,14 @@ export function talk(model, live, answer, { frameNow, isOpen, answered }) {
   }
   const newId = () => `${Date.now()}-${Math.random()}`;
 
-  /** Tell where the view stands, once it has stood there for a moment. */
+  /** Tell where the view stands, once it has stood there for a moment. State that waits for a busy
+   *  kernel comes late, and would undo what came first: it is for a model that takes no messages. */
   function tellSoon() {
     clearTimeout(settle);
     settle = setTimeout(() => {
       if (!live || !isOpen()) return;
-      send({ frame: frameNow() });
-      model.set("frame", frameNow());
-      model.save_changes();
+      model.set("frame", frameNow()); // other views of this model follow
+      if (!send({ frame: frameNow() })) model.save_changes();
     }, 120);
   }
   const stop = () => clearTimeout(settle);

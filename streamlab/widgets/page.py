@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 SHIM = """
 const read = (id) => JSON.parse(document.getElementById(id).textContent);
 const state = { trace: document.getElementById("trace").textContent, machine: read("machine"),
-  step: read("step"), answer: {}, live: false };
+  at: { step: read("step"), moves: 0 }, answer: {}, live: false };
 const model = { get: (name) => state[name], set: (name, value) => { state[name] = value; },
   on() {}, off() {}, save_changes() {} };
 render({ model, el: document.getElementById("view") });

@@ -12,6 +12,10 @@ import { clip, count, cutsIn, indexTrace, spread, viewAt, visible } from "./step
 // A recording comes from a stranger: every string of it reaches the page through a text node only.
 // The model is used by get, set, on, off and save_changes alone, and by send where there is one, so
 // a page can bring its own.
+//
+// Where the view stands is `at`: a step, and how many moves of the person had been made or heard of
+// by then. An `at` that knows fewer moves than the view has made is older than what the person did
+// last, and is passed over: Python will hear of the move, and stand there too.
 
 // ------------------------------------------------------------------------------- 1. marks
 
@@ -614,10 +618,11 @@ function helpBox(commands, close) {
     h("p", {}, "Click a frame or a timeline to go there. Python folds the stream; this view moves a pointer."));
 }
 
-function render({ model, el }) {
+/** `tally` is the step and the count of moves; who draws several views one after another keeps it. */
+function render({ model, el, tally = { step: 1, moves: 0 } }) {
   const live = model.get("live") !== false; // a saved page has no Python to ask
   const commands = COMMANDS.filter(([name]) => live || !LIVE.includes(name));
-  let text = null, heard = null, index = indexTrace({});
+  let text = null, heard = null, stood = null, index = indexTrace({});
   let k = 0, frame = 0, settle = 0, clock = 0, speed = 1, waiting = null;
 
   const run = {
@@ -677,23 +682,33 @@ function render({ model, el }) {
   function go(to, by = "view") {
     const next = clamp(Math.round(Number(to)) || 1, 1, Math.max(index.steps.length, 1));
     if (next === k && by === "view") return;
-    k = next;
+    tally.step = k = next;
     if (live && by !== "trace") put(code, `stepper.goto(${k})`);
     if (live && by === "view" && !waiting) say(""); // what was said is about another step
-    clearTimeout(settle); // a move that Python was not told of yet must not undo Python's own
-    if (by === "view") settle = setTimeout(tellStep, 120);
+    if (by === "view") {
+      tally.moves += 1;
+      hush();
+      settle = setTimeout(tellStep, 120);
+    }
     schedule();
   }
-  function send(message) { // at once: state waits for a busy kernel, and the next cell overtakes it
+  function hush() {
+    clearTimeout(settle);
+    settle = 0;
+  }
+  /** Tell Python at once: state waits for a busy kernel, comes late, and would undo what came first. */
+  function send(message) {
     try {
       model.send?.(message);
+      return Boolean(model.send);
     } catch { // the kernel is gone; scrubbing goes on without it
+      return true;
     }
   }
   function tellStep() {
-    send({ step: k });
-    model.set("step", k);
-    model.save_changes();
+    hush();
+    model.set("at", { ...tally }); // other views of this model follow
+    if (!send({ at: { ...tally } })) model.save_changes();
   }
   function schedule() {
     frame ||= requestAnimationFrame(draw);
@@ -768,10 +783,10 @@ function render({ model, el }) {
   function ask(action, fault = "") {
     if (!live) return;
     pause();
-    clearTimeout(settle); // the request says itself where the view stands
+    hush(); // the request says itself where the view stands
     const id = (waiting = `${Date.now()}-${Math.random()}`);
     say("asking Python …");
-    send({ request: { id, action, fault, after: k, ending: ending.value } });
+    send({ at: { ...tally }, request: { id, action, fault, after: k, ending: ending.value } });
     const silence = "No answer from Python yet: the kernel is busy, or not running.";
     setTimeout(() => waiting === id && say(silence, "problem"), 3000);
   }
@@ -800,14 +815,26 @@ function render({ model, el }) {
     const { code: line = "" } = index.trace; // on a page, only what somebody did is worth a row
     put(code, line);
     codeRow.hidden = !live && (!line || line === UNTOUCHED);
-    go(model.get("step"), "trace");
+  }
+  /** Stand where Python, or another view, says; unless the person has moved since they knew. */
+  function stand(by) {
+    const first = stood === null;
+    stood = model.get("at") ?? {};
+    const { step = 1, moves = 0 } = stood;
+    if (moves < tally.moves && !first) return by === "trace" ? go(k, by) : undefined;
+    tally.moves = Math.max(tally.moves, moves);
+    hush();
+    go(step, by);
   }
   // One message may change several traits: wait until all of them are there, then take them in order.
-  let queued = false;
+  let queued = false, closed = false;
   function sync() {
     queued = false;
-    if (model.get("trace") !== text) load();
-    else if (model.get("step") !== k) go(model.get("step"), "python");
+    if (closed) return;
+    if (model.get("trace") !== text) {
+      load();
+      stand("trace");
+    } else if (model.get("at") !== stood) stand("python");
     if (model.get("answer") !== heard) hear();
   }
   function onChange() {
@@ -844,7 +871,7 @@ function render({ model, el }) {
     if (!event.repeat || name === "back" || name === "next") run[name]();
   });
 
-  const traits = ["change:trace", "change:step", "change:answer"];
+  const traits = ["change:trace", "change:at", "change:answer"];
   for (const name of traits) model.on(name, onChange);
   el.append(root);
   sync();
@@ -853,7 +880,8 @@ function render({ model, el }) {
   resized.observe(root);
   return () => { // this view is closed; its model may live on
     pause();
-    clearTimeout(settle);
+    if (settle) tellStep(); // a move that Python was not told of yet
+    closed = true;
     cancelAnimationFrame(frame);
     resized.disconnect();
     for (const name of traits) model.off(name, onChange);

@@ -55,7 +55,12 @@ class Stepper(anywidget.AnyWidget):
     trace = traitlets.Unicode(help="the trace, as JSON").tag(sync=True)
     machine = traitlets.Dict(help="states and edges of the attempt").tag(sync=True)
     menu: traitlets.List[Any] = traitlets.List(help="what can be injected").tag(sync=True)
-    step = traitlets.Int(1, help="the step in view; the first is 1").tag(sync=True)
+    step = traitlets.Int(1, help="the step in view; the first is 1")
+    #: No echo: that of an older move would come after a newer one, and undo it in the page.
+    at = traitlets.Dict(
+        {"step": 1, "moves": 0},
+        help="the step in view, and how many moves of the page were heard of by then",
+    ).tag(sync=True, echo_update=False)
     request = traitlets.Dict(help="what the view asks of Python").tag(sync=True)
     answer = traitlets.Dict(help="what Python says to that").tag(sync=True)
 
@@ -65,8 +70,9 @@ class Stepper(anywidget.AnyWidget):
         self._past: list[Moment] = []
         self._future: list[Moment] = []
         self._now = Moment(script, fold(script), 1)
+        self._moves = 0  # of the page, that were heard of
         super().__init__(machine=page.machine(), menu=offered(script.recording))
-        hear(self, "step", "request")
+        hear(self, "at", "request")
         self._show("", "", 1)
 
     # --- What is in view ------------------------------------------------------------------------
@@ -92,6 +98,27 @@ class Stepper(anywidget.AnyWidget):
     @traitlets.validate("step")
     def _within(self, proposal: dict[str, Any]) -> int:
         return int(min(max(proposal["value"], 1), len(self.folded.steps)))
+
+    @traitlets.validate("at")
+    def _known_place(self, proposal: dict[str, Any]) -> dict[str, Any]:
+        """A page may say anything; what is no place leaves the view where it is."""
+        told = proposal["value"]
+        if type(told.get("step")) is not int or type(told.get("moves")) is not int:
+            return {"step": self.step, "moves": self._moves}
+        return {"step": self._within({"value": self._in_view(told)}), "moves": told["moves"]}
+
+    def _in_view(self, told: dict[str, Any]) -> int:
+        """The step that a page means."""
+        return int(told["step"])
+
+    @traitlets.observe("at")
+    def _on_move(self, change: dict[str, Any]) -> None:
+        self._moves, self.step = self.at["moves"], self.at["step"]
+
+    @traitlets.observe("step")
+    def _on_step(self, change: dict[str, Any]) -> None:
+        """Tell the page, with what was heard of it: it passes over what is older than its own."""
+        self.at = {"step": self.step, "moves": self._moves}
 
     def save(self, path: str | Path) -> None:
         """Write the view as one HTML file that needs no kernel and no network."""
