@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from streamlab.analysis.judge import Outcome, judge
 from streamlab.analysis.plain import visible
 from streamlab.cli import complain, report_bug
-from streamlab.cli_show import FINE
+from streamlab.cli_show import FINE, named
 from streamlab.errors import UsageError, WireError
 from streamlab.streams.converting import Converted, converted
 from streamlab.streams.importers import streams_in
@@ -73,8 +73,7 @@ def _one(name: str, options: argparse.Namespace, place: _Place) -> int:
     except BrokenPipeError:  # whoever reads our output has gone: `main` knows what to do
         raise
     except (WireError, UsageError, OSError) as why:
-        text = (why.strerror if isinstance(why, OSError) else None) or str(why)
-        complain(text if text.startswith(name) else f"{name}: {text}")
+        complain(named(name, why))
         return 2
     except Exception as why:  # a bug of ours must not stop the other files
         report_bug(why, name)

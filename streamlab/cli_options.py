@@ -33,12 +33,17 @@ Parser = argparse.ArgumentParser
 
 def _add_show(parser: Parser) -> None:
     add = parser.add_argument
-    add("files", nargs="*", metavar="FILE", help="a recording of any form; - is standard input")
+    add("files", nargs="*", type=_name, metavar="FILE", help="a recording of any form; - is stdin")
     add("--rules", action="store_true", help="list all that the doctor looks for, and stop")
     add("--stream", type=_size, metavar="N", help="show stream N of a file that holds several (1)")
     add("--keep", action="store_true", help="mask no secrets in what another tool captured")
     add("--json", action="store_true", help="print one JSON object a line, for a program")
-    add("--html", metavar="OUT.html", help="write one page that steps through the recording")
+    add(
+        "--html",
+        type=_name,
+        metavar="OUT.html",
+        help="write one page that steps through the recording",
+    )
     add(
         "--policy",
         choices=("effect", "chat"),
@@ -123,9 +128,14 @@ def _add_record(parser: Parser) -> None:
 
 def _add_convert(parser: Parser) -> None:
     add = parser.add_argument
-    add("files", nargs="+", metavar="IN", help="a file of any form that can be read; - is stdin")
+    add("files", nargs="+", type=_name, metavar="IN", help="a file of any form; - is stdin")
     add("--to", required=True, choices=("stream.jsonl", "sse", "jsonl"), help="the form to write")
-    add("--out", metavar="PLACE", help="a file, a folder, or - (default: beside each file)")
+    add(
+        "--out",
+        type=_name,
+        metavar="PLACE",
+        help="a file, a folder, or - (default: beside each file)",
+    )
     add("--split", action="store_true", help="every stream of a file, each in a file of its own")
     add("--keep", action="store_true", help="keep secrets and e-mail addresses: mask nothing")
     add("--wire", **WIRE)
@@ -135,7 +145,13 @@ def _add_convert(parser: Parser) -> None:
 
 def _add_scan(parser: Parser) -> None:
     add = parser.add_argument
-    add("places", nargs="+", metavar="DIR", help="folders, files, globs, .tar and .zip archives")
+    add(
+        "places",
+        nargs="+",
+        type=_name,
+        metavar="DIR",
+        help="folders, files, globs, .tar and .zip archives",
+    )
     add(
         "--out",
         required=True,
@@ -276,6 +292,8 @@ stream is complete and meets every objective; they are a small TOML file:
   ttft_s = 1.5
   stalls_longest_s = 2.0
 A Dask cluster reads the files by the same paths (pip install 'streamlab[dask]').
+Every column says in the table what it holds. By path, number and stream, the
+tables of two machines can be joined.
 
 {STATUS}.
 A finding is as in `show`. A file that cannot be read is a row that says why.""",
@@ -309,6 +327,13 @@ asked of a provider. What is not installed is left out.
 Exit status: 0 whatever the SDKs do, 2 for a name that is none.""",
     ),
 }
+
+
+def _name(text: str) -> str:
+    """The name of a file or a folder; what a shell makes of a variable that is not set is none."""
+    if not text:
+        raise argparse.ArgumentTypeError("'' names no file")
+    return text
 
 
 def _size(text: str) -> int:

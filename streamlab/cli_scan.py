@@ -20,7 +20,7 @@ import msgspec
 
 from streamlab.analysis.plain import clipped, counted, visible
 from streamlab.cli import complain
-from streamlab.cli_show import read_tools
+from streamlab.cli_show import open_console, read_tools
 from streamlab.consumer.gates import CHAT, EFFECT, Policy
 from streamlab.errors import UsageError
 
@@ -36,6 +36,9 @@ __all__ = ["scan"]
 
 #: Groups of the summary that are printed, and the worst streams.
 MAX_GROUPS, MAX_WORST = 30, 10
+
+#: Cells that the name of a group has at the least; it goes on in the next line.
+GROUP_CELLS = 8
 
 #: Column of a summary -> its heads in a terminal, and how a value is written.
 SHOWN: dict[str, tuple[str, str]] = {
@@ -69,6 +72,7 @@ def scan(options: argparse.Namespace) -> int:
     if options.workers and options.scheduler:
         raise UsageError("--workers is for this machine; the processes of a cluster are its own")
     objectives = corpus.objectives_of(options.objectives) if options.objectives else {}
+    _check_places(options.places, options.out)
     bar = _Bar(options.places)
     try:
         with _client(options.scheduler) as client, bar:
@@ -86,12 +90,18 @@ def scan(options: argparse.Namespace) -> int:
         done_so_far = counted(bar.so_far.files, "file")
         complain(f"{options.out}: stopped after {done_so_far}; the same command goes on from there")
         return 130
-    if not done.rows:
-        raise UsageError(f"{', '.join(options.places)}: no file in it")
     columns = [*dict.fromkeys([*corpus.NEEDED, *by, *objectives])]
     frame = corpus.read(options.out, columns)
     _print(done, frame, by, objectives)
     return _status(options.out, done)
+
+
+def _check_places(places: list[str], out: str) -> None:
+    """Refuse places without a file, before a table that is there is replaced by an empty one."""
+    from streamlab.analysis import corpus
+
+    if next(corpus.found(places, (out, f"{out}.parts")), None) is None:
+        raise UsageError(f"{', '.join(places)}: no file in it")
 
 
 def _policy(options: argparse.Namespace) -> Policy:
@@ -147,24 +157,21 @@ def _check_address(address: str) -> None:
 
 
 def _print(done: Scanned, frame: pd.DataFrame, by: list[str], objectives: dict[str, float]) -> None:
-    from rich.console import Console
-
     from streamlab.analysis import corpus
 
-    class Piped(Console):
-        def on_broken_pipe(self) -> None:
-            raise  # `main` knows what to do
-
-    console = Piped(highlight=False, markup=False, emoji=False)
+    console = open_console()
     streams = counted(done.rows - done.errors, "stream")
     again = f", {done.reused:,} as before" if done.reused else ""
     console.print(f"{streams} in {counted(done.files, 'file')}{again}")
     table, whole = (corpus.summary(frame, names, objectives) for names in (by, ()))
     names = [name for name in SHOWN if _tells(name, whole, bool(objectives))]
-    console.print(_table(table, whole, names))
+    shown = _that_fit(names, table, whole, console.width)
+    console.print(_table(table, whole, shown))
+    if left := len(names) - len(shown):
+        console.print(f"{counted(left, 'more column')} in a wider terminal", style="dim")
     if len(table) > MAX_GROUPS:
         console.print(f"… and {len(table) - MAX_GROUPS:,} more groups")
-    for said in (LEGEND[name] for name in names if name in LEGEND):
+    for said in (LEGEND[name] for name in shown if name in LEGEND):
         console.print(said, style="dim")
     if bad := corpus.worst(frame, MAX_WORST):
         _print_worst(console, bad, done.findings + done.errors)
@@ -181,6 +188,20 @@ def _print_worst(console: Console, bad: list[tuple[str, str]], of: int) -> None:
             console.print(f"    {visible(name)}", soft_wrap=True)  # a path that can be copied
 
 
+def _that_fit(names: list[str], table: pd.DataFrame, whole: pd.DataFrame, width: int) -> list[str]:
+    """The columns that there is room for: no number is cut, since 0.3 is not 0.384."""
+    levels = table.index.nlevels
+    room = width - levels * GROUP_CELLS
+    for count, name in enumerate(names):
+        head, form = SHOWN[name]
+        values = [*table[name].head(MAX_GROUPS), *whole[name]]
+        room -= max(len(head), *(len(_cell(value, form)) for value in values))
+        room -= 1 if levels > 1 else 2
+        if room < 0:
+            return names[: max(count, 1)]
+    return names
+
+
 def _table(table: pd.DataFrame, whole: pd.DataFrame, names: list[str]) -> Table:
     """The summary for a terminal of 80 columns: what says nothing here is left out."""
     from rich import box
@@ -191,7 +212,7 @@ def _table(table: pd.DataFrame, whole: pd.DataFrame, names: list[str]) -> Table:
     for head in table.index.names:
         shown.add_column(str(head), overflow="fold")
     for name in names:
-        shown.add_column(SHOWN[name][0], justify="right")
+        shown.add_column(SHOWN[name][0], justify="right", no_wrap=True)
     groups = table.head(MAX_GROUPS).iterrows()
     rows = [(key if several else (key,), row) for key, row in groups]
     all_of_them = ("all", *[""] * (table.index.nlevels - 1))

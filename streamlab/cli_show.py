@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import Progress, TaskID
 
-__all__ = ["FINE", "finding", "read_tools", "show"]
+__all__ = ["FINE", "finding", "named", "open_console", "read_tools", "show"]
 
 #: States that are no finding: whole, and acceptable under the policy.
 FINE = (State.MESSAGE_COMPLETE, State.VALIDATED_PROPOSAL, State.COMMITTED)
@@ -130,7 +130,7 @@ class _Showing:
                 _check_target(Path(self.options.html), name)
             outcome, kept, answer = self._judged(name)
         except (WireError, UsageError, OSError) as why:
-            complain(_named(name, why))
+            complain(named(name, why))
             return 2
         except Exception as why:  # a bug of ours must not hide what the other files say
             report_bug(why, name)
@@ -160,19 +160,9 @@ class _Showing:
             return outcome, kept, to_line(report(outcome, name, about))
         from streamlab.analysis.picture import picture
 
-        console = self._console or self._open_console()
+        console = self._console = self._console or open_console()
         size: dict[str, Any] = {"width": console.width, "ascii": not _draws(console.encoding)}
         return outcome, kept, picture(outcome, timeline, name, _told(file, about), **size)
-
-    def _open_console(self) -> Console:
-        from rich.console import Console
-
-        class Piped(Console):
-            def on_broken_pipe(self) -> None:
-                raise  # `main` knows what to do
-
-        self._console = Piped(highlight=False, markup=False, emoji=False)
-        return self._console
 
     def _print(self, answer: str | RenderableType) -> None:
         if isinstance(answer, str):
@@ -187,7 +177,7 @@ class _Showing:
         try:
             self._write_page(name, outcome, kept)
         except (UsageError, OSError) as why:
-            complain(_named(name, why))
+            complain(named(name, why))
             return False
         except Exception as why:
             report_bug(why, name)
@@ -230,6 +220,7 @@ def _told(file: Recording | RecordingFile, about: About) -> str:
     """What a file says of its stream: its own header, or what a capture has beside it."""
     head = file.header if isinstance(file, RecordingFile) else file
     status = "" if about.status is None else f"HTTP {about.status}"
+    status = "" if head.note.startswith(status) else status  # the note of a capture begins with it
     hidden = ", ".join(f"{count:,} x {kind}" for kind, count in about.masked)
     masked = f"masked: {hidden}" if hidden else ""
     source = head.source if file.timed and not about.form else ""
@@ -275,10 +266,23 @@ def _check_target(out: Path, name: str) -> None:
         raise UsageError("--html would overwrite the recording itself")
 
 
-def _named(name: str, why: Exception) -> str:
+def named(name: str, why: Exception) -> str:
     """The error, beginning with the name of the file."""
+    if os.path.isdir(name):
+        return f"{name}: is a folder; name the files in it, or read all of it with `scan`"
     text = (why.strerror if isinstance(why, OSError) else None) or str(why)
     return text if text.startswith(name) else f"{name}: {text}"
+
+
+def open_console() -> Console:
+    """Where a command prints what a person reads."""
+    from rich.console import Console
+
+    class Piped(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # `main` knows what to do
+
+    return Piped(highlight=False, markup=False, emoji=False)
 
 
 def _draws(encoding: str) -> bool:

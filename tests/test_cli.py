@@ -386,6 +386,46 @@ def test_the_rules_are_listed_for_a_person_and_for_a_program(ask: Ask) -> None:
     assert "message_start" in marked["example"]["chunks"][0]["data"]
 
 
+def test_in_a_narrow_terminal_a_rule_stands_above_what_it_says(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = [line.rstrip() for line in ask("show", "--rules").out.splitlines()]
+    place = lines.index("empty (warning, gateway)")
+    assert lines[place + 1] == "  No event came at all, under HTTP 200."
+    assert max(map(len, lines[:-1])) <= 40 and "…" not in "".join(lines)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["show", ""],
+        ["show", "--html", "", "x.sse"],
+        ["convert", "", "--to", "sse"],
+        ["convert", "x.sse", "--to", "sse", "--out", ""],
+        ["scan", "", "--out", "x.parquet"],
+    ],
+    ids=["show", "page", "convert", "convert to", "scan"],
+)
+def test_a_name_that_is_empty_is_bad_usage(ask: Ask, asked: list[str]) -> None:
+    """As a shell gives for a variable that is not set."""
+    said = ask(*asked)
+    assert (said.status, said.out) == (2, "")
+    (complaint,) = said.complaints
+    assert "'' names no file" in complaint
+
+
+@pytest.mark.parametrize("command", [["show"], ["convert", "--to", "sse"]], ids=["show", "convert"])
+def test_a_folder_is_told_to_whoever_reads_files(
+    ask: Ask, tmp_path: Path, command: list[str]
+) -> None:
+    said = ask(*command, tmp_path)
+    assert said.status == 2
+    assert said.complaints == [
+        f"{tmp_path}: is a folder; name the files in it, or read all of it with `scan`"
+    ]
+
+
 KEY = "sk-ant-api03-0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -449,6 +489,7 @@ def test_a_capture_is_masked_unless_it_is_to_be_kept(ask: Ask, har: Path) -> Non
     assert KEY in ask("show", "--json", "--keep", har).out
     shown = ask("show", har).out
     assert KEY not in shown and "api.example.com" in shown
+    assert shown.count("HTTP 200") == 1
 
 
 # --- show: the other options ----------------------------------------------------------------------
@@ -586,7 +627,7 @@ def test_an_output_in_an_old_code_page_is_shapes_of_ascii(files: dict[str, Path]
 # --- Whoever reads the output ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", [[], ["--json"]], ids=["picture", "json"])
+@pytest.mark.parametrize("form", [[], ["--json"], ["--rules"]], ids=["picture", "json", "rules"])
 def test_a_reader_that_goes_away_ends_it_quietly(files: dict[str, Path], form: list[str]) -> None:
     with start("show", *form, *[files["call"]] * 3000) as process:
         assert process.stdout is not None and process.stderr is not None

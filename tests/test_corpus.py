@@ -10,6 +10,7 @@ import gzip
 import io
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -100,6 +101,35 @@ def test_a_row_is_the_streams_own_after_where_it_was_found(folder: Path, tmp_pat
         assert row["file_bytes"] == os.path.getsize(row["file"])
         assert (row["at_from"], row["error"]) == ("file", None)
         assert row["day"] == row["at"].date().isoformat() == row["modified"].date().isoformat()
+
+
+def test_the_same_folder_elsewhere_has_the_same_paths(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two machines: the folder lies elsewhere, is named otherwise, and its rows can be joined."""
+    with zipfile.ZipFile(folder / "day 0" / "more.zip", "w") as archive:
+        archive.writestr("in/greeting.sse", GREETING)
+        archive.writestr("cut.sse", GREETING[:-90])
+    elsewhere = tmp_path / "mnt" / "b"
+    shutil.copytree(folder, elsewhere)
+    _, here = scan(folder, tmp_path / "a.parquet")
+    monkeypatch.chdir(elsewhere)
+    keys = [(row["path"], row["number"], row["stream"]) for row in here]
+    for place in (".", "../b", f"{elsewhere}{os.sep}"):
+        _, there = scan(place, tmp_path / "b.parquet")
+        assert [(row["path"], row["number"], row["stream"]) for row in there] == keys
+    assert len(set(keys)) == len(here) == 14
+    assert keys[0] == ("day 0/cut.sse", 0, 1)
+    assert [key for key in keys if "zip" in key[0]] == [
+        ("day 0/more.zip", 1, 1),
+        ("day 0/more.zip", 2, 1),
+    ]
+
+
+def test_of_a_place_that_is_a_file_the_path_is_its_name(folder: Path, tmp_path: Path) -> None:
+    places = [folder / "day 1" / "cut.sse", str(folder / "day 0" / "*.sse")]
+    _, rows = scan(places, tmp_path / "out.parquet")
+    assert [row["path"] for row in rows] == ["cut.sse", "greeting.sse", "cut.sse"]
 
 
 def test_every_column_has_its_unit_and_what_it_says_in_the_file(
@@ -515,6 +545,15 @@ def test_only_what_is_new_or_changed_is_read(folder: Path, tmp_path: Path) -> No
     assert len(fewer) == 3
 
 
+def test_what_was_found_in_another_place_says_so_no_longer(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    scan(folder, out)
+    done, rows = scan(folder / "day 0", out)
+    assert {row["place"] for row in rows} == {str(folder / "day 0")}
+    assert [row["path"] for row in rows] == ["cut.sse", "greeting.sse", "story.stream.jsonl"]
+    assert done.reused == 0
+
+
 def test_what_could_not_be_read_is_tried_again(folder: Path, tmp_path: Path) -> None:
     (folder / "bad.stream.jsonl").write_bytes(b'{"streamlab": 2}\n')
     scan(folder, tmp_path / "out.parquet")
@@ -632,6 +671,15 @@ def test_a_disk_that_is_full_is_one_line_that_names_the_file_and_leaves_nothing(
     with pytest.raises(UsageError, match=r"out\.parquet: No space left on device"):
         scan(folder, tmp_path / "out.parquet")
     assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_table_in_a_folder_that_is_not_there_is_refused_by_its_own_name(
+    folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "nowhere" / "out.parquet"
+    with pytest.raises(UsageError) as refused:
+        corpus.scan(folder, out)
+    assert str(refused.value) == f"{out}: there is no folder {out.parent}"
 
 
 def test_what_names_no_file_is_refused(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -136,6 +137,53 @@ def test_a_problem_names_its_frame_and_byte() -> None:
     assert "✗ error at frame 10 (byte 1147): the provider reports overloaded_error" in shown
 
 
+#: What is wrong -> where the problems and the doctor both say that it is.
+PLACED = {
+    "an error that is no frame": (
+        *(faults.json_error(synth.change_label(), after=8), "provider-error"),
+        "after frame 8 (byte 962)",
+    ),
+    "an error event": (
+        *(faults.error(synth.change_label(), after=8), "provider-error"),
+        "at frame 9 (byte 962)",
+    ),
+    "a web page": (faults.html_page(synth.change_label()), "not-a-stream", ""),
+    "a bound": (faults.never_end(synth.change_label(), after=9), "bound", "at frame 248"),
+    "a stop that comes twice": (
+        *(faults.duplicate(synth.change_label(), frame=8), "stop-after-stop"),
+        "at frame 9 (byte 962)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("recording", "rule", "place"), PLACED.values(), ids=PLACED)
+def test_the_problems_and_the_doctor_name_the_same_place(
+    recording: Recording, rule: str, place: str
+) -> None:
+    problems, _, doctor = drawn(recording, 200).partition("\nproblems ")[2].partition("\ndoctor ")
+    problem = next(line for line in problems.splitlines() if f"[{rule}]" in line)
+    assert " ".join(filter(None, ("", place))) in problem.partition(":")[0]
+    assert re.findall(r"byte \d+", problem) == re.findall(r"byte \d+", place)
+    assert doctor.splitlines()[0].rstrip().endswith(f"{place} [{rule}]".strip())
+
+
+def test_an_answer_that_is_whole_is_not_whole_at_a_frame() -> None:
+    doctor = drawn(PLACED["a stop that comes twice"][0], 200).partition("\ndoctor ")[2]
+    first, second = [line.strip() for line in doctor.splitlines()[:2]]
+    assert first == "whole, with a warning at frame 9 (byte 962) [stop-after-stop]"
+    assert second == "a stop for block 0, which has stopped"
+
+
+def test_what_is_about_the_file_is_at_no_frame() -> None:
+    timeline, out = Timeline(), io.StringIO()
+    outcome = judge(synth.greeting(), EFFECT, watch=timeline)
+    outcome = msgspec.structs.replace(outcome, streams=2)
+    Console(file=out, width=150).print(picture(outcome, timeline, "x.har", width=150))
+    problems, _, doctor = out.getvalue().partition("\nproblems ")[2].partition("\ndoctor ")
+    assert problems.strip().startswith("! warning: the file holds 2 streams; this is number 1")
+    assert doctor.strip().startswith("whole, with a warning [more-streams]")
+
+
 def test_the_picture_ends_with_the_doctor() -> None:
     shown = drawn(CUT, width=140).partition("\ndoctor ")[2].splitlines()
     assert shown[0].strip() == "broken off after frame 11 (byte 1432) [clean-end]"
@@ -159,8 +207,28 @@ def test_a_stall_is_drawn_and_told() -> None:
 
 def test_what_looks_buffered_comes_with_advice_and_without_a_pace() -> None:
     shown = drawn(KINDS["burst"])
-    assert "looks buffered" in shown and "X-Accel-Buffering: no" in shown
+    assert "looks buffered" in shown and shown.count("X-Accel-Buffering: no") == 1
     assert "one every" not in shown
+
+
+#: Text that flowed, and then a call whose many fragments all came with the last one.
+HELD_CALL = faults.burst(synth.story("openai-chat"), after=8)
+
+
+def test_a_held_call_is_told_by_one_voice_the_doctors() -> None:
+    shown = drawn(HELD_CALL, width=200)
+    timing, _, doctor = shown.partition("\ntiming ")[2].partition("\ndoctor ")
+    assert "looks buffered: the doctor says where" in timing
+    assert "collects" not in timing and "proxy" not in timing
+    assert "so nothing on the way collects." in doctor
+    assert "Nothing on the way has to change" in doctor
+
+
+def test_where_the_doctor_speaks_of_something_else_the_timings_give_the_advice() -> None:
+    cut = faults.burst(faults.disconnect(synth.change_label(), after=16))
+    timing = drawn(cut, width=200).partition("\ntiming ")[2].partition("\ndoctor ")
+    assert "broken off" in timing[2]
+    assert "looks buffered: something on the way collects the events" in timing[0]
 
 
 def test_the_states_are_told_in_turn_with_their_frames() -> None:

@@ -96,6 +96,32 @@ def test_the_summary_fits_a_terminal_of_80_columns(
     assert len([line for line in said.out.splitlines() if line.lstrip().startswith("all")]) == 1
 
 
+@pytest.mark.parametrize("width", [20, 40, 60, 80])
+def test_in_a_narrow_terminal_columns_are_left_out_and_no_number_is_cut(
+    ask: Ask, fine: Path, out: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    said = ask("scan", fine, "--out", out, "--workers", "1")
+    frame, whole = corpus.read(out), said.out.partition(" all ")[2]
+    assert max(map(len, said.out.splitlines())) <= width
+    assert "…" not in said.out
+    assert ("in a wider terminal" in " ".join(said.out.split())) == (width < 60)
+    numbers = whole.splitlines()[0].split()
+    wide = ["8", "100%", *[f"{frame['ttft_s'].quantile(q):.3g}" for q in (0.5, 0.9, 0.99)]]
+    assert numbers == [*wide, "0%", "0%"][: {20: 1, 40: 4}.get(width, 7)]
+
+
+def test_a_folder_that_became_empty_costs_no_table(ask: Ask, fine: Path, out: Path) -> None:
+    """A disk that is not mounted, say."""
+    ask("scan", fine, "--out", out, "--workers", "1")
+    before = out.read_bytes()
+    for file in fine.iterdir():
+        file.unlink()
+    said = ask("scan", fine, "--out", out, "--workers", "1")
+    assert (said.status, said.err) == (2, f"streamlab: {fine}: no file in it\n")
+    assert out.read_bytes() == before
+
+
 def test_names_cannot_repaint_the_terminal(ask: Ask, fine: Path, out: Path) -> None:
     (fine / "\x1b[2J\x1b]0;x\x07.sse").write_bytes(b"data: {}\n\n")
     (fine / "model.sse").write_bytes(synth.greeting(model="\x1b[31m<script>").data)

@@ -9,12 +9,14 @@ Read next: `inspection.py`, whose value this fills.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from streamlab.analysis.doctor import Diagnosis, Finding
 from streamlab.analysis.judge import Outcome
-from streamlab.analysis.report import problems_of
+from streamlab.analysis.metrics import HELD_S, TOGETHER_MIN, TOGETHER_S, Metrics
+from streamlab.analysis.problems import problems_of
 from streamlab.streams.recording import Chunk
 from streamlab.wire import events as e
 from streamlab.wire.reader import Read
@@ -336,17 +338,40 @@ def problem_columns(
 
 
 def _row_of(finding: Finding, sheet: Sheet, outcome: Outcome) -> int:
-    """The row of a frame, or of the one that ended a silence; of all else the end's.
+    """The row of a frame; of what is about all of them, where it is to be seen, or the end's.
 
     What lies behind the last byte of a frame is the end's too: it came with the last words.
     """
-    ends, stalls = sheet.frames["end"], outcome.metrics.stalls if outcome.metrics else None
-    if finding.frame is None and finding.rule == "stall" and stalls is not None and stalls.count:
-        lasted, at = max(zip(stalls.lasted_s, stalls.at, strict=True))
-        times = (t or 0.0 for t in sheet.frames["t"])
-        over = round(at + lasted, 6)
-        return next((row for row, t in enumerate(times) if t >= over), len(ends) - 1)
+    ends = sheet.frames["end"]
     end, row = len(ends) - 1, (finding.frame or 0) - 1
+    if finding.frame is None and (seen := SEEN.get(finding.rule)) is not None:
+        return next(seen(sheet.frames["t"], outcome.metrics), end)
     if not 0 <= row < end:
         return end
     return end if finding.byte is not None and finding.byte >= ends[row] else row
+
+
+def _after_stall(times: Sequence[float | None], metrics: Metrics | None) -> Iterator[int]:
+    """The rows that came after the longest silence; the end may be what ended it."""
+    if metrics is None or not metrics.stalls.count:
+        return iter(())
+    lasted, at = max(zip(metrics.stalls.lasted_s, metrics.stalls.at, strict=True))
+    over = round(at + lasted, 6)
+    return (row for row, t in enumerate(times) if (t or 0.0) >= over)
+
+
+def _after_wait(times: Sequence[float | None], metrics: Metrics | None) -> Iterator[int]:
+    """The rows that came after a wait, and with others in the same moment; the end is none."""
+    known = [0.0, *(t or 0.0 for t in times[:-1])]
+    for row, (before, t) in enumerate(pairwise(known)):
+        together = known[row + 1 : row + 1 + TOGETHER_MIN]
+        at_once = all(b - a <= TOGETHER_S for a, b in pairwise(together))
+        if t - before >= HELD_S and len(together) == TOGETHER_MIN and at_once:
+            yield row
+
+
+#: Rule about the whole stream -> the rows where it is to be seen; the first one is shown.
+SEEN: dict[str, Callable[[Sequence[float | None], Metrics | None], Iterator[int]]] = {
+    "stall": _after_stall,
+    "buffered": _after_wait,
+}

@@ -15,11 +15,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from streamlab.analysis.doctor import diagnose
+from streamlab.analysis.doctor import Diagnosis, Finding, diagnose
 from streamlab.analysis.doctor.rules import RULES
 from streamlab.analysis.judge import Outcome
 from streamlab.analysis.lanes import ASCII, COLOUR, HOW_ENDED, MAX_LANES, UNICODE, Lanes, Signs
-from streamlab.analysis.metrics import BUFFERED_ADVICE, Metrics
+from streamlab.analysis.metrics import Metrics
 from streamlab.analysis.plain import clipped, counted, seconds, size, visible
 from streamlab.analysis.problems import problems_of
 from streamlab.analysis.timeline import Timeline
@@ -50,6 +50,12 @@ OF_VERDICT = {
     "cancelled": "bold yellow",
 }
 
+#: Rules about the file, or about the list itself: no frame is to blame.
+OF_FILE = ("more-streams", "more-problems")
+
+#: Severity -> its article.
+ARTICLE = {"error": "an", "warning": "a", "note": "a"}
+
 #: Layer -> whose fault it likely is, in words.
 WHOSE = {
     "model": "the model",
@@ -75,16 +81,16 @@ def picture(
     names = [visible(f"{span.id} {span.name}") for span in timeline.spans.values()]
     labels = min(MAX_LABEL, max(map(len, ["proposal", *names[:MAX_LANES]])))
     lanes = Lanes(outcome, timeline, max(width, 40), labels, signs)
-    drawn = lanes.lines()
+    drawn, diagnosis, metrics = lanes.lines(), diagnose(outcome), outcome.metrics
     sections: dict[str, list[RenderableType]] = {
         "": [lanes.legend(), Text()] if drawn else [],
         "states": [_states(outcome, timeline, signs)],
         "parts": [*_parts(outcome)],
         "proposal": [_call(p.tool, p.input) for p in outcome.proposals],
         "gates": _gates(outcome.verdicts, signs),
-        "problems": [*_problems(outcome, timeline, signs)],
-        "timing": [] if outcome.metrics is None else [*_timings(outcome.metrics)],
-        "doctor": [*_doctor(outcome, signs)],
+        "problems": _problems(outcome, diagnosis, signs),
+        "timing": [] if metrics is None else _timings(metrics, diagnosis),
+        "doctor": [*_doctor(outcome, diagnosis, signs)],
     }
     return Group(
         *_heading(outcome, timeline, file, about, signs),
@@ -196,42 +202,49 @@ def _gates(verdicts: tuple[Verdict, ...], signs: Signs) -> list[RenderableType]:
     return [table, Text(f"not asked: {', '.join(left)}", "dim")]
 
 
-def _problems(outcome: Outcome, timeline: Timeline, signs: Signs) -> list[Text]:
-    """What the wire did that it should not, and where."""
+def _problems(outcome: Outcome, diagnosis: Diagnosis, signs: Signs) -> list[RenderableType]:
+    """What the wire did that it should not, and where; the places are the doctor's."""
     found = problems_of(outcome)
-    shown = [_problem(problem, timeline, signs) for problem in found[:MAX_PROBLEMS]]
+    places = {(one.rule, one.frame, one.says): one for one in diagnosis.findings}
+    shown: list[RenderableType] = []
+    for problem in found[:MAX_PROBLEMS]:
+        place = places.get((problem.rule, problem.at or None, problem.message))
+        shown.append(_problem(problem, _where(place, outcome), signs))
     return [*shown, *_more(len(found) - MAX_PROBLEMS)]
 
 
-def _problem(problem: Problem, timeline: Timeline, signs: Signs) -> Text:
-    place = timeline.place_of(problem.at)
-    where = f" at frame {problem.at}" if problem.at else ""
-    if problem.rule == "incomplete":  # that is seen at the end only
-        place, where = timeline.end, where.replace("at", "after", 1)
-    if place is not None and "(byte " not in problem.message:
-        where += f" (byte {place.byte})"
+def _problem(problem: Problem, where: str, signs: Signs) -> Text:
+    said = where.partition(" (byte ")[0] if "(byte " in problem.message else where
     sign = f"{signs.mark[problem.severity]} {problem.severity}"
-    text = f"{where}: {clipped(problem.message, MAX_SHOWN)} "
+    text = f"{said}: {clipped(problem.message, MAX_SHOWN)} "
     return Text.assemble((sign, COLOUR[problem.severity]), text, (f"[{problem.rule}]", "dim"))
+
+
+def _where(found: Finding | None, outcome: Outcome) -> str:
+    """The frame and the byte of a finding; what stands behind the last frame came after it."""
+    if found is None or not found.frame or found.rule in OF_FILE:
+        return ""
+    number, start = outcome.signs.last
+    word = "after" if number == found.frame and (found.byte or 0) > start else "at"
+    byte = "" if found.byte is None else f" (byte {found.byte})"
+    return f" {word} frame {found.frame}{byte}"
 
 
 def _more(count: int) -> list[Text]:
     return [Text(f"and {count:,} more: see --json", "dim")] if count > 0 else []
 
 
-def _doctor(outcome: Outcome, signs: Signs) -> Iterator[RenderableType]:
+def _doctor(outcome: Outcome, diagnosis: Diagnosis, signs: Signs) -> Iterator[RenderableType]:
     """What the stream is worth, where it went wrong, and what may be done with it."""
-    diagnosis = diagnose(outcome)
     first, style = diagnosis.first, OF_VERDICT.get(diagnosis.verdict, "bold red")
+    whole = diagnosis.verdict == "whole"
     head = Text.assemble((diagnosis.verdict, style))
-    if first is not None and first.frame:
-        byte = "" if first.byte is None else f" (byte {first.byte})"
-        number, start = outcome.signs.last
-        after = number == first.frame and (first.byte or 0) > start
-        head.append(f" {'after' if after else 'at'} frame {first.frame}{byte}")
-    yield head.append(f" [{first.rule}]", "dim") if first is not None else head
     if first is not None:
-        says = clipped(diagnosis.says, MAX_SHOWN)
+        beside = f", with {ARTICLE[first.severity]} {first.severity}" if whole else ""
+        head.append(f"{beside}{_where(first, outcome)}").append(f" [{first.rule}]", "dim")
+    yield head
+    if first is not None:
+        says = clipped(first.says if whole else diagnosis.says, MAX_SHOWN)
         yield Text(says.replace("…", "...") if signs is ASCII else says)
     if diagnosis.layer:
         known = first is not None and diagnosis.because == RULES[first.rule].says
@@ -247,12 +260,21 @@ def _doctor(outcome: Outcome, signs: Signs) -> Iterator[RenderableType]:
     yield table
 
 
-def _timings(metrics: Metrics) -> list[Text]:
+def _timings(metrics: Metrics, diagnosis: Diagnosis) -> list[RenderableType]:
     """The numbers of a timed recording, in sentences."""
     if metrics.ttfc_s is None:
         idle, wait = seconds(metrics.longest_idle_s), seconds(metrics.longest_wait_s)
         return [Text(f"no content in {wait}; the longest time without any byte was {idle}")]
-    return [Text(line) for line in (*_first_and_last(metrics), *_between(metrics))]
+    told = (*_first_and_last(metrics), *_between(metrics), _held_back(metrics, diagnosis))
+    return [Text(line) for line in told if line]
+
+
+def _held_back(metrics: Metrics, diagnosis: Diagnosis) -> str:
+    """That content was held back. By whom, and what to do, the doctor says where he is asked."""
+    if diagnosis.verdict == "buffered":
+        return "looks buffered: the doctor says where"
+    said = "looks buffered: " if metrics.buffered else ""
+    return f"{said}{metrics.advice}" if metrics.advice else ""
 
 
 def _first_and_last(metrics: Metrics) -> Iterator[str]:
@@ -284,5 +306,3 @@ def _between(metrics: Metrics) -> Iterator[str]:
         longest = f", {seconds(stalls.longest_s)} the longest" if stalls.count > 1 else ""
         count, total = counted(stalls.count, "stall"), seconds(stalls.total_s)
         yield f"{count} at {at}: {total} of silence{longest}"
-    if metrics.buffered:
-        yield f"looks buffered: {BUFFERED_ADVICE}"

@@ -45,6 +45,15 @@ class Item(msgspec.Struct, frozen=True):
         """Where it stands among all others."""
         return tuple(shown(self.file).split(os.sep)), self.number
 
+    @property
+    def inside(self) -> str:
+        """The file's path inside the place, with "/" everywhere; where it is the place, its name.
+
+        So the same folder has the same ones on every machine, wherever it lies there.
+        """
+        inside = self.file.removeprefix(self.place).lstrip(os.sep)
+        return shown(inside or os.path.basename(self.place)).replace(os.sep, "/")
+
 
 #: Whether an item's rows are known already, so that its bytes need not be taken from an archive.
 Known = Callable[[Item], bool]

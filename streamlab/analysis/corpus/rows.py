@@ -32,7 +32,7 @@ from streamlab.streams.importers import Opened, streams_from, streams_in
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "Options", "batch_of", "error_rows", "rows_of", "schema"]
+__all__ = ["COLUMNS", "Options", "batch_of", "error_rows", "rows_of", "schema", "unpacked"]
 
 #: Rows of one file; beyond this it is one more row that says so.
 MAX_STREAMS = 10_000
@@ -53,6 +53,11 @@ class Known(NamedTuple):
 FOUND: dict[str, Known] = {
     "place": Known("string", "", "what the scan was told to read"),
     "file": Known("string", "", "the file, as a path that begins with the place"),
+    "path": Known(
+        *("string", ""),
+        "the file's path inside the place, with /; of a place that is one file, its name; with "
+        "number and stream it is the same on every machine",
+    ),
     "member": Known("string", "", "of an archive: the member's name"),
     "number": Known("int64", "", "of an archive: the member's place in it, from 1; else 0"),
     "stream": Known("int64", "", "which of the file's streams, from 1"),
@@ -122,12 +127,21 @@ def schema() -> pa.Schema:
     return pa.schema(fields)
 
 
-def batch_of(items: Sequence[Item], options: Options) -> pa.RecordBatch:
-    """The rows of some items as one Arrow batch, which travels better than objects."""
+def batch_of(items: Sequence[Item], options: Options) -> bytes:
+    """The rows of some items as one Arrow batch, without the schema, which every process has."""
     import pyarrow as pa
 
     rows = [row for item in items for row in rows_of(item, options)]
-    return pa.RecordBatch.from_pylist(rows, schema())
+    values = pa.array(rows, pa.struct(list(schema())))
+    packed: bytes = pa.RecordBatch.from_struct_array(values).serialize().to_pybytes()
+    return packed
+
+
+def unpacked(batch: bytes) -> pa.RecordBatch:
+    """Such a batch as it was."""
+    import pyarrow as pa
+
+    return pa.ipc.read_record_batch(pa.py_buffer(batch), schema())
 
 
 def rows_of(item: Item, options: Options) -> list[dict[str, Any]]:
@@ -181,6 +195,7 @@ def _found(item: Item, stream: int, at: str = "") -> dict[str, Any]:
     row = {
         "place": shown(item.place),
         "file": shown(item.file),
+        "path": item.inside,
         "member": text_of(item.member, MAX_NAME),
         "number": item.number,
         "stream": stream,

@@ -50,6 +50,8 @@ class Table:
         self.schema = schema().with_metadata({"streamlab": options.digest()})
         self.run = 0
         refuse_special(self.out)
+        if not self.out.parent.is_dir():
+            raise UsageError(f"{self.out}: there is no folder {self.out.parent}")
         if self.out.exists() and _schema_of(self.out) is None:
             raise UsageError(f"{self.out}: exists and is no table of `scan`; name another file")
         if self.parts.exists() and not self.parts.is_dir():
@@ -177,13 +179,14 @@ class Writer:
 
 
 #: The columns that say which file a row is about.
-KEYS = ["file", "member", "number", "file_bytes", "modified", "error"]
+KEYS = ["file", "member", "number", "place", "file_bytes", "modified", "error"]
 
 
 class _Place(NamedTuple):
     """The rows of one item in a source."""
 
     order: Order
+    place: str
     size: int
     mtime_ns: int
     broken: bool
@@ -200,11 +203,12 @@ class Earlier:
         """An item's rows, if it has not changed since and all went well; None: read it (again).
 
         Items must come in their order. What could not be read is read again: its cause may be gone.
+        So is what was found in another place, since its rows say in which.
         """
-        taken = None
+        taken, asked = None, (shown(item.place), item.size, item.mtime_ns)
         for walk in self._walks:
             place = walk.at(item.order)
-            same = place is not None and (place.size, place.mtime_ns) == (item.size, item.mtime_ns)
+            same = place is not None and (place.place, place.size, place.mtime_ns) == asked
             if taken is None and place is not None and same and not place.broken:
                 taken = place.batch
         return taken
@@ -266,10 +270,10 @@ def _groups(batch: pa.RecordBatch) -> Iterator[_Place]:
     first, keys = 0, list(zip(*columns, strict=True))
     for n in range(1, len(keys) + 1):
         if n == len(keys) or keys[n][:3] != keys[first][:3]:
-            file, _, number, size, mtime_ns, _ = keys[first]
+            file, _, number, named, size, mtime_ns, _ = keys[first]
             broken = any(key[-1] is not None for key in keys[first:n])
             order = (tuple(shown(file).split(os.sep)), number)
-            yield _Place(order, size, mtime_ns, broken, batch.slice(first, n - first))
+            yield _Place(order, named, size, mtime_ns, broken, batch.slice(first, n - first))
             first = n
 
 
