@@ -46,9 +46,8 @@ LINT = (
     ("ruff format", ("ruff", "format", "--check", ".")),
     ("mypy", ("mypy", "--strict", "streamlab")),
 )
-# The whole suite on every core. A file's tests stay in one process, and those of them that need a
-# browser are a group of their own (tests/conftest.py).
-ALL_CORES = ("-n", "auto", "--maxprocesses", "4", "--dist", "loadgroup")
+# The whole suite on every core; which tests share a process, tests/conftest.py says.
+ALL_CORES = ("-n", "auto", "--maxprocesses", "4")
 FAST = ("-m", "not browser and not slow")
 TEST_HELP = """usage: python3 -m streamlab test [--fast] [ARGUMENT ...]
 

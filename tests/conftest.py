@@ -15,6 +15,8 @@ from tests.lab import Lab, chromium, find_chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+    from xdist.remote import Producer
+    from xdist.scheduler import Scheduling
 
 CI = os.environ.get("CI") == "true"
 
@@ -40,43 +42,94 @@ def pytest_configure(config: pytest.Config) -> None:
     """Keep the order of `pytest_collection_modifyitems`: many tests are not yet a long file."""
     if hasattr(config.option, "loadscopereorder"):  # else one process runs all
         config.option.loadscopereorder = False
+    config.stash[STARTED] = []
+    config.stash[SHARED] = shared = SharedBrowser()
+    config.add_cleanup(shared.end)
+
+
+@pytest.hookimpl(optionalhook=True)  # xdist's
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
+    """Where several processes share the tests, give each whole files, whatever `--dist` says.
+
+    What a module's tests share is then set up once. `--dist loadgroup` with a mark on each test
+    says the same, but not to pytest 9.2: xdist 3.8 hands the group on as the item's `_nodeid`,
+    which pytest no longer reads, and each test goes where there is room (pytest-xdist issue 1386).
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log)
 
 
 #: Files that take longest, after the browser's: what begins last must be short.
 LONG = (
     "test_mutants.py",
     "test_notebooks.py",
-    "test_explorer.py",
+    "test_masking.py",
     "test_checkout.py",
-    "test_faults.py",
+    "test_explorer.py",
+    "test_proxies.py",
     "test_crash.py",
+    "test_report_card.py",
+    "test_peer_metrics.py",
+    "test_lesson_09.py",
+    "test_layers.py",
+    "test_openai_chat.py",
+    "test_faults.py",
+    "test_laws.py",
+    "test_ledger.py",
 )
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where several processes share the tests, a file stays in one, and the long ones come first.
+class SharedBrowser:
+    """This process's browser: it starts for the first test that needs it.
 
-    A file's tests with a browser are a group of their own: what follows in the same process may
-    need a thread in which no event loop runs.
+    It ends with the files of such tests: while it runs, this thread has a running asyncio loop, and
+    no test could call `asyncio.run`. That those files come one after the other (below) saves a
+    start, and the loading of Lab's scripts, for each of them.
     """
-    shared = getattr(config.option, "numprocesses", None) or hasattr(config, "workerinput")
-    if not shared or not config.pluginmanager.hasplugin("xdist"):
+
+    def __init__(self) -> None:
+        self.open = ExitStack()
+        self.browser: Browser | None = None
+
+    def started(self) -> Browser:
+        if self.browser is None:
+            self.browser = self.open.enter_context(chromium())
+        return self.browser
+
+    def end(self) -> None:
+        self.browser = None
+        self.open.close()
+
+
+SHARED = pytest.StashKey[SharedBrowser]()
+#: The tests that this process has begun, in their order.
+STARTED = pytest.StashKey[list[pytest.Item]]()
+#: The files that hold a test with a browser.
+BROWSING = pytest.StashKey[set[Path]]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes share the tests, let the browser's and the long files come first."""
+    browsing = {item.path for item in items if item.get_closest_marker("browser")}
+    config.stash[BROWSING] = browsing
+    if not hasattr(config, "workerinput"):
         return
-    for item in items:
-        browses = item.get_closest_marker("browser") is not None
-        item.add_marker(pytest.mark.xdist_group(f"{item.path.name}{' in a browser' * browses}"))
-    items.sort(key=_turn)
 
+    def turn(item: pytest.Item) -> int:
+        """When a test's file has its turn; equals keep their order."""
+        if item.path in browsing:
+            return 0
+        return 1 + LONG.index(item.path.name) if item.path.name in LONG else 1 + len(LONG)
 
-def _turn(item: pytest.Item) -> int:
-    """When an item's group has its turn; equals keep their order."""
-    if item.get_closest_marker("browser"):
-        return 0
-    return 1 + LONG.index(item.path.name) if item.path.name in LONG else 1 + len(LONG)
+    items.sort(key=turn)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a browser test where there is no browser, but in CI let it fail."""
+    item.config.stash[STARTED].append(item)
+    if item.path not in item.config.stash[BROWSING]:
+        item.config.stash[SHARED].end()
     if item.get_closest_marker("browser") and not find_chromium():
         reason = "no Chromium, Chrome or Edge here (STREAMLAB_CHROMIUM names one)"
         if CI:
@@ -85,14 +138,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A browser without a window, one a module.
-
-    Not one a session: while it runs, this thread has a running asyncio loop, and no test beside
-    it could call `asyncio.run`.
-    """
-    with chromium() as running:
-        yield running
+def browser(pytestconfig: pytest.Config) -> Browser:
+    """A browser without a window; it may have been open for another file."""
+    return pytestconfig.stash[SHARED].started()
 
 
 @pytest.fixture(scope="session")

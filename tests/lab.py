@@ -49,6 +49,12 @@ from streamlab.lab import open_lab
 sys.exit(open_lab(sys.argv[1], browser=False, more=sys.argv[2:]))
 """
 OPTIONS = ("--LabApp.expose_app_in_browser=True", "--ServerApp.log_level=WARN")
+#: Where there are Unix sockets, a kernel listens on those. Of a TCP port Jupyter only knows that it
+#: was free: until the kernel is up and binds it, any other test's server may. Such a kernel neither
+#: runs nor ends (ipykernel 7 waits in `IPKernelApp.close`), and its notebook "connects" for ever.
+UNIX = os.name == "posix"
+SOCKETS = ("--KernelManager.transport=ipc",) if UNIX else ()
+SHORT = "/tmp" if UNIX else None  # such a socket's path has about a hundred bytes
 PATIENCE = 60.0  # seconds, for a machine that does other things too; nothing waits this long here
 
 
@@ -83,7 +89,7 @@ class Lab:
     """A JupyterLab over a copy of `folder`, on loopback; nothing of the person's own is used."""
 
     def __init__(self, folder: Path) -> None:
-        self.home = Path(tempfile.mkdtemp(prefix="streamlab-lab-"))
+        self.home = Path(tempfile.mkdtemp(prefix="streamlab-lab-", dir=SHORT))
         self.folder = self.home / "notebooks"
         ignored = shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__")
         shutil.copytree(folder, self.folder, ignore=ignored)
@@ -103,7 +109,7 @@ class Lab:
         environment["JUPYTER_PORT"] = str(free_port())
         with (self.home / "log").open("w") as log:
             self.server = subprocess.Popen(
-                [sys.executable, "-c", START, str(self.folder), *OPTIONS],
+                [sys.executable, "-c", START, str(self.folder), *OPTIONS, *SOCKETS],
                 env={**os.environ, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -174,7 +180,9 @@ class Lab:
             yield opened
             page.evaluate(CLOSE)
             page.remove_listener("pageerror", note)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, TimeoutError):  # a kernel that did not start says why there
+                error.add_note((self.home / "log").read_text()[-4000:])
             with suppress(Error):  # of a page that is gone already; whatever broke it is told
                 page.evaluate(CLOSE)
             page.close()
@@ -210,7 +218,11 @@ class Notebook:
         What a view sends goes to a thread of its own in the kernel (a subshell), which has no part
         in the kernel's status: a cell that is run in the same millisecond may come before it.
         """
-        self.page.wait_for_function(IDLE)
+        try:
+            self.page.wait_for_function(IDLE)
+        except TimeoutError as error:
+            error.add_note(json.dumps(self.page.evaluate(STATE), indent=1))
+            raise
 
     def run_all(self) -> None:
         """Run every cell; raise the first cell's error that there is."""
@@ -254,6 +266,27 @@ IDLE = f"""
   const kernel = {CONTEXT}?.session?.kernel;
   const waiting = [...(kernel?._futures?.values() ?? [])].map(future => future.msg.header.msg_type);
   return kernel?.status === 'idle' && !waiting.includes('comm_msg');
+}}
+"""
+#: All that `IDLE` looks at, and what could be in its way: for the error of who has waited in vain.
+STATE = f"""
+() => {{
+  const context = {CONTEXT};
+  const kernel = context?.session?.kernel;
+  const futures = [...(kernel?._futures?.values() ?? [])];
+  const widgets = [...(globalThis.jupyterapp?.shell.widgets('main') ?? [])];
+  return {{
+    current: globalThis.jupyterapp?.shell.currentWidget?.title.label ?? null,
+    open: widgets.map(widget => widget.title.label),
+    questions: [...document.querySelectorAll('.jp-Dialog')].map(dialog => dialog.innerText),
+    context: context?.kernelDisplayStatus ?? null,
+    session: context?.session?.id ?? null,
+    kernel: kernel?.id ?? null,
+    status: kernel?.status ?? null,
+    connection: kernel?.connectionStatus ?? null,
+    unsent: kernel?._pendingMessages?.map(message => message.header.msg_type) ?? [],
+    waiting: futures.map(future => future.msg.header.msg_type),
+  }};
 }}
 """
 CELLS = """

@@ -73,6 +73,13 @@ def test_a_form_comes_to_the_same(form: str) -> None:
         assert judged(recording) == judge(recording)
 
 
+def test_a_reason_to_stop_in_every_chunk_comes_to_the_same() -> None:
+    piece = b'data: {"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}]}\n\n'
+    for form in range(3):
+        recording = cut(piece * 40, Random(form), form)
+        assert judged(recording) == judge(recording) != judge(cut(piece * 41, Random(form), form))
+
+
 def test_event_lines_come_to_the_same(tmp_path: Path) -> None:
     write(synth.story(), tmp_path / "x.jsonl")
     for seed in range(5):

@@ -9,7 +9,6 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +18,12 @@ import pytest
 from streamlab import lab as lab_command
 from streamlab.errors import UsageError
 from tests import conftest
-from tests.lab import Lab, free_port
+from tests.lab import free_port
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+    from tests.lab import Lab
 
 WIDGET = """\
 import anywidget, traitlets
@@ -58,20 +59,12 @@ def write_notebook(path: Path, *sources: str) -> None:
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=KERNEL), path)
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    folder = tmp_path_factory.mktemp("notebooks")
-    write_notebook(folder / "two cells.ipynb", WIDGET, LABEL)
-    write_notebook(folder / "failing.ipynb", "1 / 0")
-    with Lab(folder) as running:
-        yield running
-
-
 @pytest.mark.browser
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_a_widget_lives_and_nothing_foreign_is_asked(
     lab: Lab, browser: Browser, theme: str, tmp_path: Path
 ) -> None:
+    write_notebook(lab.folder / "two cells.ipynb", WIDGET, LABEL)
     with lab.open(browser, "two cells.ipynb", theme) as notebook:
         notebook.run_all()
         button = notebook.page.locator("button.counter")
@@ -86,6 +79,7 @@ def test_a_widget_lives_and_nothing_foreign_is_asked(
 
 @pytest.mark.browser
 def test_a_failing_cell_fails_the_run(lab: Lab, browser: Browser) -> None:
+    write_notebook(lab.folder / "failing.ipynb", "1 / 0")
     with (
         lab.open(browser, "failing.ipynb") as notebook,
         pytest.raises(RuntimeError, match="ZeroDivisionError: division by zero"),

@@ -128,7 +128,7 @@ def test_by_keyboard_a_turn_runs_to_its_end_beside_another_cell_and_then_once_mo
 
 
 def test_the_whole_lesson_runs_and_an_async_answer_is_checked(lab: Lab, browser: Browser) -> None:
-    with lab.open(browser, LESSON) as notebook:
+    with lab.open(browser, LESSON, "Dark") as notebook:
         notebook.run_all()
         write(notebook, "exercise-stub", ANSWER)
         expect(run(notebook, "exercise-stub")).to_have_text("07-ex: right in all 7 cases.")

@@ -244,7 +244,7 @@ def test_every_text_can_be_read_in_light_and_dark(tab: Page, dark: bool) -> None
             assert tab.evaluate(PALE.replace(".sl-stepper", ".sl-card")) == []
 
 
-@pytest.mark.parametrize("theme", ["Light"])  # the whole lesson runs in the other one elsewhere
+@pytest.mark.parametrize("theme", ["Dark"])  # once: the card has both above
 def test_in_the_lesson_keys_stay_in_the_view_and_code_reads_the_cell(
     lab: Lab, browser: Browser, theme: str, tmp_path: Path
 ) -> None:

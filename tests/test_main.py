@@ -13,6 +13,7 @@ import pytest
 from streamlab import __main__ as main
 from streamlab import checkout, cli
 from streamlab.errors import UsageError
+from tests.conftest import STARTED
 from tests.test_checkout import ENVIRONMENT, STARTING, Checkout, Outcome
 
 PYTEST = [sys.executable, "-m", "pytest"]
@@ -172,7 +173,7 @@ def test_test_runs_the_linters_and_then_pytest(monkeypatch: pytest.MonkeyPatch) 
         "ruff check .",
         "ruff format --check .",
         "mypy --strict streamlab",
-        "pytest -n auto --maxprocesses 4 --dist loadgroup",
+        "pytest -n auto --maxprocesses 4",
     ]
 
 
@@ -302,3 +303,14 @@ def test_a_reader_that_has_gone_before_the_help_comes_ends_it_quietly() -> None:
     process.stdout = None
     _, complaint = process.communicate(b"go")
     assert (process.returncode, complaint) == (141, b"")
+
+
+def test_where_processes_share_the_suite_a_files_tests_stay_together(
+    request: pytest.FixtureRequest,
+) -> None:
+    """Whatever comes before this test in this file ran in this process, not beside it."""
+    here = [item for item in request.session.items if item.path == request.path]
+    started = request.config.stash[STARTED]
+    assert [item.name for item in here[: here.index(request.node) + 1]] == [
+        item.name for item in started if item.path == request.path
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from streamlab.analysis.judge import Outcome, judge
 from streamlab.consumer.attempt import State
@@ -168,9 +170,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE.keys())
-def test_five_megabytes_of_anything_are_read_to_the_end(piece: str) -> None:
-    size = 5_000_000 if len(piece) > 1 else 1_000_000
-    whole = piece * (size // len(piece))
+def test_a_megabyte_of_anything_is_read_to_the_end(piece: str) -> None:
+    whole = piece * (1_000_000 // len(piece))
     clean, _ = masked_text(whole)
     assert len(clean.encode("utf-8")) == len(whole.encode("utf-8"))
 
@@ -181,7 +182,7 @@ def many(event: JSON, count: int) -> bytes:
 
 #: Streams that cost too much where anything is looked for again and again.
 HEAVY: dict[str, Callable[[], bytes]] = {
-    "many-events": lambda: many(words_of(0, "a"), 50_000),
+    "many-events": lambda: many(words_of(0, "a"), 20_000),
     "an-address-each": lambda: many(words_of(0, f"{MAIL} "), 20_000),
     "one-letter-of-an-address-each": lambda: b"".join(map(frame, (
         start(), block(0), *(words_of(0, letter) for letter in f"{MAIL} " * 2000)))),
@@ -189,14 +190,14 @@ HEAVY: dict[str, Callable[[], bytes]] = {
     "one-large-key": lambda: many(fragment(0, KEY * 100_000), 1),
     "many-answers": lambda: stream([*TEXT] * 3000),
     "many-choices": lambda: b"data: " + json.dumps({"object": "chat.completion.chunk", "choices": [
-        {"index": n, "delta": {"content": f"{n}"}} for n in range(20_000)]}).encode() + b"\n\n",
+        {"index": n, "delta": {"content": f"{n}"}} for n in range(10_000)]}).encode() + b"\n\n",
     "the-same-in-many-choices": lambda: b"data: " + json.dumps(
         {"object": "chat.completion.chunk", "choices": [
-        {"index": n, "delta": {"content": "a", "refusal": "a"}} for n in range(20_000)]}
+        {"index": n, "delta": {"content": "a", "refusal": "a"}} for n in range(10_000)]}
     ).encode() + b"\n\n",
     "many-data-lines": lambda: b"data: {\n" + b"data: \n" * 300_000 + b'data: "type": "ping"}\n\n',
-    "no-end": lambda: b'data: {"type": "message_start", "a": ["' + b"\\" * 3_000_000,
-    "deep": lambda: b'data: {"type": "message_start", "a": ' + b"[" * 2_000_000,
+    "no-end": lambda: b'data: {"type": "message_start", "a": ["' + b"\\" * 1_000_000,
+    "deep": lambda: b'data: {"type": "message_start", "a": ' + b"[" * 1_000_000,
     "lines": lambda: lines([*TEXT] * 3000),
     "an-array": lambda: json.dumps([*TEXT] * 3000).encode(),
 }  # fmt: skip
@@ -242,6 +243,23 @@ def built(wire: str, kinds: Sequence[str], said: Sequence[str], seed: int) -> Re
     return answer(script, wire=wire, seed=seed, style=style)
 
 
+def in_wider_reads(recording: Recording) -> Recording:
+    """The same answer, of whose reads none but the last has less than 16 bytes.
+
+    Byte by byte, an answer takes ten times as long to judge; how reads cut a secret has its own
+    tests.
+    """
+    reads, held = [], b""
+    for at, data in recording.chunks:
+        held += data
+        if len(held) >= 16:
+            reads.append(Chunk(at, held))
+            held = b""
+    if held:
+        reads.append(Chunk(at, held))
+    return structs.replace(recording, chunks=tuple(reads))
+
+
 #: What can be said, by the part that says it.
 MAKE: dict[str, Callable[[str], Part]] = {
     "text": Text,
@@ -255,11 +273,14 @@ kinds = st.lists(st.sampled_from(sorted(MAKE)), min_size=1, max_size=4)
 seeds = st.integers(0, 10**6)
 
 
+judged = lru_cache(maxsize=2)(judge)  # an answer before and after: each law asks again
+
+
 def everything(recording: Recording) -> str:
     """All that a reader could see: the bytes with and without escapes, and each part joined."""
     levels = flat(recording.data)
     plain = levels[-1].text if levels else recording.data
-    turn = judge(recording).turn
+    turn = judged(recording).turn
     said = [compact([s.text, s.input, s.attached]) for s in turn.segments]
     shown = "\n".join([recording.note, recording.model, *said])
     levels = flat(shown.encode("utf-8", "surrogatepass"))
@@ -285,10 +306,11 @@ def check_laws(recording: Recording, held: Sequence[str]) -> Recording:
     pairs = zip(recording.data, clean.data, strict=True)
     assert {after for before, after in pairs if before != after} <= {ord("*")}
     assert not masked(clean)[1]
-    seen = everything(clean)
-    assert not [secret for secret in held if secret in seen]
+    if held:
+        seen = everything(clean)
+        assert not [secret for secret in held if secret in seen]
     assert bool(counts) >= bool(held)
-    before, after = judge(recording), judge(clean)
+    before, after = judged(recording), judged(clean)
     if TWICE not in said_of(after):
         assert verdict(after) == verdict(before)
     else:  # see `test_two_pieces_by_path_that_become_equal_hold_the_answer`
@@ -320,8 +342,9 @@ def test_no_secret_survives_and_the_answer_is_judged_the_same(
 @given(seed=seeds)
 def test_an_answer_without_secrets_is_the_same_object(wire: str, seed: int) -> None:
     recording = random_answer(seed, wire)[1]
-    assert masked(recording) == (recording, ())
-    assert masked(recording)[0] is recording
+    clean, counts = masked(recording)
+    assert clean is recording
+    assert counts == ()
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -346,12 +369,12 @@ def test_a_broken_answer_with_secrets_is_judged_the_same(wire: str, fault: str) 
         said = [f"Hi {SECRETS[rng.choice(sorted(SECRETS))][0]} and {MAIL}." for _ in kinds]
         recording = built(wire, kinds, said, seed)
         try:
-            recording = FAULTS[fault].apply(recording, seed)
+            recording = FAULTS[fault].apply(in_wider_reads(recording), seed)
         except UsageError:  # the fault has no place in this answer
             continue
-        if fault != "reorder":  # two pieces of one secret are equal then, in any order
-            check_laws(recording, ())
-        assert MAIL.encode() not in masked(recording)[0].data
+        # Reordered, two pieces of one secret may be equal once they are masked.
+        clean = masked(recording)[0] if fault == "reorder" else check_laws(recording, ())
+        assert MAIL.encode() not in clean.data
 
 
 @given(data=st.binary(max_size=300))

@@ -26,7 +26,7 @@ render({ model, el: document.getElementById("view") });
 
 def live(stepper: Stepper) -> str:
     """A page in which the view thinks that Python is there."""
-    names = ("trace", "machine", "menu", "step")
+    names = ("trace", "machine", "menu", "at")
     state = json.dumps({name: getattr(stepper, name) for name in names} | {"answer": {}})
     script = f"const state = {state.replace('<', chr(92) + 'u003c')};\n{KERNEL}"
     return (

@@ -2,9 +2,8 @@
 
 A turn keeps what an answer says. A diagnosis also asks where in the bytes a frame stood, whether a
 frame was the one before it once more, whether the answer began anew, and what a strict client would
-stumble over. `Noting` keeps that, in bounded memory, while a stream is judged: a look at each read,
-and one at its events only where a read changed what is known of the answer. What it finds does not
-depend on how the bytes were cut. Read next: `doctor/diagnosis.py`, which asks.
+stumble over. `Noting` keeps that, in bounded memory, while a stream is judged. What it finds does
+not depend on how the bytes were cut. Read next: `doctor/diagnosis.py`, which asks.
 """
 
 from __future__ import annotations
@@ -150,11 +149,10 @@ class Noting:
 
     def _take(self, reads: Sequence[Item], turn: Turn) -> None:
         before, self._turn = self._turn, turn
-        if turn.facts is not before.facts or turn.started != before.started:
-            self._look(reads)
-            known = len(before.facts.problems)
-            if len(turn.facts.problems) > known:
-                self._find(reads, turn.facts.problems[known:])
+        self._look(reads)
+        known = len(before.facts.problems)
+        if len(turn.facts.problems) > known:
+            self._find(reads, turn.facts.problems[known:])
         if len(self._opening) < 2:
             self._open([*frames_in(reads)])
         elif not self._again:
@@ -188,7 +186,7 @@ class Noting:
                 return
 
     def _look(self, reads: Sequence[Item]) -> None:
-        """Look at each event of a read that changed what is known of the answer."""
+        """Look at each event that says more than what it appends."""
         for number, item in enumerate(reads):
             if isinstance(item, Run):
                 self._count_all(item)
