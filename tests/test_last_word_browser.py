@@ -181,6 +181,42 @@ def test_two_changes_one_after_the_other_are_both_followed(stepper: Told) -> Non
     expect(stepper.place).to_have_text("step 9 of 22")
 
 
+def test_a_fault_is_injected_where_the_page_stood_when_python_had_led_on(stepper: Told) -> None:
+    stepper.press(*["ArrowRight"] * 8)
+    inject(stepper, "redeliver")
+    inject(stepper, "error")
+    stepper.say(*stepper.hear())
+    assert "error(after=9" in stepper.view.script.code
+    expect(stepper.place).to_contain_text(f"step {stepper.view.step} of ")
+
+
+DRAG_OVER_A_NAME = """
+() => {
+  const word = document.querySelector(".states .word");
+  const { left, top, width, height } = word.getBoundingClientRect();
+  return [left + width / 2, top + height / 2, document.querySelector(".track").clientWidth / 2];
+}
+"""
+
+
+def test_a_drag_over_a_timeline_keeps_the_keys_and_selects_no_text(stepper: Told) -> None:
+    """A selection that grows into the cell's editor takes the focus there: keys would be text."""
+    stepper.tab.evaluate(
+        "document.body.prepend(Object.assign("
+        "document.createElement('div'), { contentEditable: 'true', textContent: 'code' }))"
+    )
+    x, y, far = stepper.tab.evaluate(DRAG_OVER_A_NAME)
+    stepper.tab.mouse.move(x, y)
+    stepper.tab.mouse.down()
+    stepper.tab.mouse.move(x + far, y, steps=20)
+    stepper.tab.mouse.move(x + far, 0, steps=20)
+    stepper.press("End")
+    stepper.tab.mouse.up()
+    assert stepper.tab.evaluate("getSelection().toString()") == ""
+    assert stepper.tab.evaluate("document.activeElement.className") == "sl-stepper"
+    expect(stepper.place).to_have_text("step 22 of 22")
+
+
 @pytest.mark.parametrize("settled", [True, False], ids=["told", "not told yet"])
 def test_a_key_after_a_pick_leads_to_its_moment_on_the_new_wire(
     dialects: Told, settled: bool

@@ -359,6 +359,31 @@ def test_a_move_has_no_echo_that_could_undo_a_later_one(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
+    ("first", "keys"),
+    [("redo", "undo redo"), ("undo", "redo redo redo"), ("redo", "undo redo undo redo")],
+    ids=["undo, redo", "redo, and nothing more to redo", "back and forth"],
+)
+def test_keys_that_come_before_any_answer_leave_page_and_python_at_one_step(
+    monkeypatch: pytest.MonkeyPatch, first: str, keys: str
+) -> None:
+    """The page stands all the while where it was, and takes what is sent to it in the end."""
+    stepper = Stepper(SCRIPT)
+    stepper.goto(9)
+    stepper.disconnect()
+    if first == "undo":
+        stepper.undo()
+    place = {"step": stepper.step, "moves": 0, "by": "page"}
+    page_at = dict(place)
+    monkeypatch.setattr(
+        stepper, "_send", lambda message, **_: page_at.update(message["state"].get("at", {}))
+    )
+    for number, action in enumerate(keys.split()):
+        request = {"id": str(number), "action": action}
+        stepper._handle_custom_msg({"at": place, "request": request}, [])
+    assert stepper.step == page_at["step"] == 10  # where the disconnect is
+
+
+@pytest.mark.parametrize(
     "at", [{}, {"step": "x", "moves": 1}, {"step": True, "moves": 1}, {"step": 2}]
 )
 def test_what_is_no_place_leaves_the_view_where_it_is(at: dict[str, Any]) -> None:

@@ -38,7 +38,7 @@ function renderDialects({ model, el }) {
     setTimeout(() => waiting === wire && put(note, "no answer from Python yet: the kernel is busy, or not running"), 1000);
     model.set("wire", wire);
     try { // at once: state waits for a busy kernel
-      model.send?.({ at: { ...tally, wire: drawn }, wire });
+      model.send?.({ at: { ...tally, by: "page", wire: drawn }, wire });
       if (!model.send) model.save_changes();
     } catch { // the kernel is gone
     }

@@ -705,10 +705,11 @@ function render({ model, el, tally = { step: 1, moves: 0 } }) {
       return true;
     }
   }
+  const told = () => ({ ...tally, by: "page" });
   function tellStep() {
     hush();
-    model.set("at", { ...tally }); // other views of this model follow
-    if (!send({ at: { ...tally } })) model.save_changes();
+    model.set("at", told()); // other views of this model follow
+    if (!send({ at: told() })) model.save_changes();
   }
   function schedule() {
     frame ||= requestAnimationFrame(draw);
@@ -786,7 +787,8 @@ function render({ model, el, tally = { step: 1, moves: 0 } }) {
     hush(); // the request says itself where the view stands
     const id = (waiting = `${Date.now()}-${Math.random()}`);
     say("asking Python …");
-    send({ at: { ...tally }, request: { id, action, fault, after: k, ending: ending.value } });
+    const after = FROM_PYTHON.includes(action) ? {} : { after: k }; // a fault is about what is seen here
+    send({ at: told(), request: { id, action, fault, ending: ending.value, ...after } });
     const silence = "No answer from Python yet: the kernel is busy, or not running.";
     setTimeout(() => waiting === id && say(silence, "problem"), 3000);
   }

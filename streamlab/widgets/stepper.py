@@ -59,7 +59,7 @@ class Stepper(anywidget.AnyWidget):
     #: No echo: that of an older move would come after a newer one, and undo it in the page.
     at = traitlets.Dict(
         {"step": 1, "moves": 0},
-        help="the step in view, and how many moves of the page were heard of by then",
+        help="the step in view, how many moves of the page were heard of by then, and who says so",
     ).tag(sync=True, echo_update=False)
     request = traitlets.Dict(help="what the view asks of Python").tag(sync=True)
     answer = traitlets.Dict(help="what Python says to that").tag(sync=True)
@@ -105,7 +105,11 @@ class Stepper(anywidget.AnyWidget):
         told = proposal["value"]
         if type(told.get("step")) is not int or type(told.get("moves")) is not int:
             return {"step": self.step, "moves": self._moves}
-        return {"step": self._within({"value": self._in_view(told)}), "moves": told["moves"]}
+        by_page = {"by": "page"} if told.get("by") == "page" else {}
+        if by_page and told["moves"] == self._moves:  # no move since: where Python led is newer
+            return {"step": self.step, "moves": self._moves, **by_page}
+        step = self._within({"value": self._in_view(told)})
+        return {"step": step, "moves": told["moves"], **by_page}
 
     def _in_view(self, told: dict[str, Any]) -> int:
         """The step that a page means."""
@@ -117,8 +121,13 @@ class Stepper(anywidget.AnyWidget):
 
     @traitlets.observe("step")
     def _on_step(self, change: dict[str, Any]) -> None:
-        """Tell the page, with what was heard of it: it passes over what is older than its own."""
-        self.at = {"step": self.step, "moves": self._moves}
+        """Tell the page, with what was heard of it: it passes over what is older than its own.
+
+        A place of the page is marked as its own: ipywidgets does not send back what it has just
+        heard, and an earlier answer may have led the page away from there in the meantime.
+        """
+        if self.step != self.at["step"]:
+            self.at = {"step": self.step, "moves": self._moves}
 
     def save(self, path: str | Path) -> None:
         """Write the view as one HTML file that needs no kernel and no network."""
