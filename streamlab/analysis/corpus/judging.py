@@ -3,8 +3,8 @@
 Who watches a stream wants every read and every turn; a scan wants the end. So here many reads are
 decoded as one (any split of the same bytes gives the same frames), and a run of deltas is appended
 as one, with the counts in it merged, before the turn sees it. The times stay those of the reads: a
-frame came with the read that holds its last byte. Wherever a bound could be
-passed, or it is not yet known what is read, it goes read by read, as in `judge`.
+frame came with the read that holds its last byte. Wherever a bound could be passed, or it is not
+yet known what is read, it goes read by read, as in `judge`.
 
 `tests/test_corpus_judging.py` holds the two to the same outcome.
 """
