@@ -70,6 +70,8 @@ def show(options: argparse.Namespace) -> int:
         raise UsageError("- (standard input) can be read only once")
     if options.html and (len(files) > 1 or files == ["-"]):
         raise UsageError("--html writes a page about one file")
+    if options.html and not Path(options.html).parent.is_dir():
+        raise UsageError(f"{options.html}: there is no such folder")
     tools = read_tools(options.tools) if options.tools else None
     policy = msgspec.structs.replace(EFFECT if options.policy == "effect" else CHAT, tools=tools)
     showing = _Showing(options, policy, _bounds(options))

@@ -153,6 +153,7 @@ def test_the_examples_of_the_help_parse(command: str) -> None:
         (["show", "-", "-"], ("standard input", "once")),
         (["show", "--html", "o.html", "a", "b"], ("one file",)),
         (["show", "--html", "o.html", "-"], ("one file",)),
+        (["show", "--html", "no/such/o.html", "a"], ("no/such/o.html: there is no such folder",)),
         (["show", "--tools", "none.json", "x"], ("none.json", os.strerror(errno.ENOENT))),
         (["serve", "--port", "70000"], ("'70000'", "65535")),
         (["serve", "--pace", "fast"], ("'fast'", "10x")),

@@ -93,6 +93,14 @@ def test_a_wire_that_is_not_offered_changes_nothing(asked: str) -> None:
     assert (view.wire, view.script.recording.wire) == ("claude", "claude")
 
 
+@pytest.mark.parametrize("asked", ["nonsense", "", "gemini-interactions"])
+def test_a_cell_that_asks_for_a_wire_that_is_not_offered_is_told(asked: str) -> None:
+    view = DialectStepper()
+    with pytest.raises(UsageError, match="is none of claude, openai-chat"):
+        view.wire = asked
+    assert (view.wire, view.script.recording.wire) == ("claude", "claude")
+
+
 def test_each_wire_keeps_what_was_injected_into_it() -> None:
     view = DialectStepper()
     view.disconnect(after=14)

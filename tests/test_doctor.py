@@ -22,6 +22,7 @@ from streamlab.analysis.doctor.findings import find
 from streamlab.analysis.doctor.rules import LAYERS, RULES
 from streamlab.analysis.doctor.verdicts import BY, RETRY, RUN, TELL, UNCHANGED, VERDICTS
 from streamlab.consumer.attempt import Attempt, Input, State
+from streamlab.consumer.gates import Policy
 from streamlab.streams.edit import frames
 from streamlab.wire.sse import BOM
 from tests.labelled import Case, cases
@@ -173,6 +174,9 @@ def test_a_verdict_allows_nothing_that_it_forbids(verdict: Any) -> None:
 
 KNOWN = list(cases(range(2)))
 
+#: A policy that checks everything, and likes it.
+SURE = Policy(tools={"change_label": {}}, rule=lambda call: "", authorise=lambda call: "")
+
 
 @pytest.mark.parametrize("case", KNOWN, ids=lambda case: case.name)
 def test_only_what_passed_every_gate_may_be_run_and_only_what_is_whole_is_kept(case: Case) -> None:
@@ -186,6 +190,14 @@ def test_only_what_passed_every_gate_may_be_run_and_only_what_is_whole_is_kept(c
     assert not kept or outcome.complete
     assert found.layer in ("", *LAYERS) and bool(found.layer) is (found.verdict != "whole")
     assert bool(found.because) is bool(found.layer)
+
+
+def test_what_no_gate_has_checked_is_still_to_be_checked_before_a_commit() -> None:
+    call = synth.story()
+    gates = "tool, schema, business rule, authorisation"
+    said = f"commit its proposal after a check of its {gates}, and then run its tool"
+    assert said in diagnose(judge(call)).may
+    assert "commit its proposal, and then run its tool" in diagnose(judge(call, SURE)).may
 
 
 #: Rules of which each is about one frame, wherever the stream ends.

@@ -289,6 +289,19 @@ def test_events_whose_names_begin_alike_can_be_told_apart(browser: Browser, save
     closed(tab)
 
 
+CUT_OFF = """
+() => [...document.querySelectorAll(".row .event")]
+  .filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent)
+"""
+
+
+def test_beside_labs_file_list_no_events_name_is_cut_off(browser: Browser, saved: Path) -> None:
+    tab = opened(browser, saved / "one.html", width=890)  # the width of a cell where Lab has 1,280
+    frame(tab)
+    assert tab.evaluate(CUT_OFF) == []
+    closed(tab)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [940, 640])
 def test_a_page_fits_its_width_can_be_read_and_keeps_its_places(
@@ -467,6 +480,38 @@ def test_in_lab_mouse_and_keys_scrub_and_none_leaks(live: Page) -> None:
         pytest.fail("Python never heard where the view stands")
     python(live, "inspector.goto(2)")
     says(live, ".place", "frame 2 of 200")
+
+
+MOVE_AND_SAVE = """
+() => {
+  const view = document.querySelector(".sl-inspector");
+  const press = (key) => view.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  press("ArrowRight");
+  view.querySelector("[data-command=save]").click();
+  press("ArrowRight");
+}
+"""
+
+
+def test_in_lab_an_answer_leaves_the_view_where_the_last_key_led(live: Page) -> None:
+    python(live, "from tests_recording import stalled; inspector.load(stalled, 'stalled')")
+    says(live, ".place", "of 200")
+    live.locator(".sl-inspector").focus()
+    pressed(live, "Home")
+    for _ in range(100):
+        if python(live, "print(inspector.frame)") == "1":
+            break
+    else:
+        pytest.fail("Python never heard where the view stands")
+    live.evaluate(MOVE_AND_SAVE)
+    says(live, ".answer", "saved as stalled")
+    expect(at(live, ".place")).to_have_text("frame 3 of 200")
+    for _ in range(100):
+        if python(live, "print(inspector.frame)") == "3":
+            break
+    else:
+        pytest.fail("Python never heard of the last move")
+    expect(at(live, ".place")).to_have_text("frame 3 of 200")
 
 
 def test_in_lab_a_hostile_file_is_text_bounded_and_harmless(live: Page) -> None:

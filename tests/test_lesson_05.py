@@ -297,7 +297,7 @@ def test_each_state_has_words_of_its_own_and_only_a_record_makes_it_done() -> No
     assert len(set(SAID.values())) == len(SAID)
     done = re.compile(r"\b(?:done|success|on record|is made)\b", re.IGNORECASE)
     told = {state for state, words in SAID.items() if done.search(words)}
-    assert told - {State.INVALID} == {State.COMMITTED}  # "nothing may be done with this answer"
+    assert told - {State.INVALID} == {State.COMMITTED}  # "nothing of this answer may be acted on"
 
 
 @each_of_the_eight

@@ -106,6 +106,19 @@ def test_the_radio_buttons_are_one_group_and_the_arrows_choose(lab: Lab, browser
         expect(view.locator("input:checked")).to_have_count(1)
 
 
+def test_after_a_pick_by_mouse_the_arrows_step_through_the_answer(
+    lab: Lab, browser: Browser
+) -> None:
+    with lab.open(browser, LESSON) as notebook:
+        view = opened(notebook)
+        view.get_by_text("gemini").click()
+        expect(view.locator(".facts")).to_contain_text("gemini")
+        expect(view.locator(".sl-stepper")).to_be_focused()
+        notebook.page.keyboard.press("ArrowRight")
+        expect(view.locator(".place")).to_contain_text("step 2 of")
+        expect(view.get_by_role("radio", name="gemini")).to_be_checked()
+
+
 def test_the_next_cell_knows_the_wire_that_was_picked_and_python_can_pick_one(
     lab: Lab, browser: Browser
 ) -> None:

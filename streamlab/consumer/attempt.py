@@ -146,7 +146,7 @@ SAID: dict[State, str] = {
     State.HELD: "Held: not acceptable here, or not clear enough",
     State.INCOMPLETE: "Interrupted: the answer never became complete",
     State.ABORTED: "Cancelled before commit",
-    State.INVALID: "Invalid: nothing may be done with this answer",
+    State.INVALID: "Invalid: nothing of this answer may be acted on",
 }
 
 

@@ -32,6 +32,11 @@ function renderDialects({ model, el }) {
     ...wires.map((wire, n) => h("label", {}, radios[n], h("kbd", {}, String(n + 1)), span("", wire))), note);
   const root = h("div", { class: "sl-dialects" }, bar, below);
 
+  // Who picks with the mouse goes on in the answer: there arrows step, among the buttons they pick.
+  bar.addEventListener("click", ({ detail, target }) => {
+    if (detail && target.closest("label")) below.firstElementChild?.focus({ preventScroll: true });
+  });
+
   function pick(wire) {
     if (wire === model.get("wire")) return;
     waiting = wire;

@@ -76,8 +76,10 @@ class DialectStepper(Stepper):
 
     @traitlets.validate("wire")
     def _known(self, proposal: dict[str, Any]) -> str:
-        """A page may ask for anything; what is not there changes nothing."""
+        """A page may ask for anything, and what is not there changes nothing; a person is told."""
         asked = proposal["value"]
+        if asked not in self._kept and not self._property_lock:  # it comes from a cell
+            raise UsageError(f"wire {asked!r} is none of {', '.join(self._kept)}")
         return str(asked if asked in self._kept else self._shown)
 
     def _in_view(self, told: dict[str, Any]) -> int:

@@ -139,10 +139,11 @@ function render({ model, el }) {
   const commands = COMMANDS.filter(([name]) => live || !LIVE.includes(name));
   const view = { sides: [], active: 0, scale: makeScale(), way: "text", version: 0, filterOn: false };
   const { scale } = view, isOpen = () => view.sides.length > 0;
-  let texts = ["", ""], frame = 0;
+  let texts = ["", ""], frame = 0, stood = null; // the frame that the model last said
 
   const answer = h("p", { class: "answer", role: "status", "aria-live": "polite" });
   const python = talk(model, live, answer, { isOpen, frameNow: () => view.sides[0].row + 1,
+    follow: () => { stood = view.sides[0].row + 1; model.set("frame", stood); },
     answered: ({ undo }) => { buttons.undo.disabled = !undo; } });
   const { now, go, step, trouble, jump, differ } = walker(view, { say: python.say,
     parting: () => model.get("comparison")?.first?.rows, filtered: () => refilter(view.sides, filter.get()),
@@ -268,16 +269,19 @@ function render({ model, el }) {
   }
   /** Stand where Python says, which speaks of the first recording. */
   function stand() {
+    stood = model.get("frame");
     choose(0);
-    go((model.get("frame") ?? 1) - 1, "python");
+    go((stood ?? 1) - 1, "python");
   }
   // One message may change several traits: wait until all of them are there, then take them in order.
   let queued = false;
   function sync() {
     queued = false;
+    const moved = model.get("frame") !== stood; // else it is where the person has left since
+    stood = model.get("frame");
     const held = root.getRootNode().activeElement, inRoot = held && root.contains(held);
     if (model.get("shown") !== texts[0] || model.get("compared") !== texts[1]) load();
-    else if (isOpen() && model.get("frame") - 1 !== view.sides[0].row) stand();
+    else if (moved && isOpen() && stood - 1 !== view.sides[0].row) stand();
     python.hear();
     if (inRoot && (!held.isConnected || held.disabled || !held.getClientRects().length)) root.focus({ preventScroll: true });
   }

@@ -7,8 +7,9 @@ import { plain, put } from "./inspector_marks.js";
 const PIECE = 1 << 20; // bytes of a file in one message; a server may refuse ten times that
 const SILENCE = "No answer from Python yet: the kernel is busy, or not running.";
 
-/** `frameNow()` is the frame in view, `isOpen()` whether there is one; `answer` is where it is said. */
-export function talk(model, live, answer, { frameNow, isOpen, answered }) {
+/** `frameNow()` is the frame in view, `isOpen()` whether there is one, `follow()` lets other views stand
+ *  there; `answer` is where it is said. */
+export function talk(model, live, answer, { frameNow, isOpen, follow, answered }) {
   let waiting = null, heard = null, settle = 0;
 
   function say(text, kind = "") {
@@ -35,7 +36,7 @@ export function talk(model, live, answer, { frameNow, isOpen, answered }) {
     clearTimeout(settle);
     settle = setTimeout(() => {
       if (!live || !isOpen()) return;
-      model.set("frame", frameNow()); // other views of this model follow
+      follow(); // other views of this model
       if (!send({ frame: frameNow() })) model.save_changes();
     }, 120);
   }
@@ -47,6 +48,7 @@ export function talk(model, live, answer, { frameNow, isOpen, answered }) {
     const id = newId();
     say("asking Python …");
     await_(id, 3);
+    if (isOpen()) follow();
     send({ frame: isOpen() ? frameNow() : 1, request: { id, action, ...more } });
   }
   async function sendFiles(found, beside) {

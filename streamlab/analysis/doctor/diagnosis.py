@@ -140,14 +140,17 @@ def _may(verdict: Verdict, layer: str, outcome: Outcome) -> tuple[str, ...]:
     """What the verdict allows, less what makes no sense here.
 
     Nothing came that could be shown; the same request fails again; a model is not to be told of
-    what was spoilt on the way. A call that has passed every gate may also be run, after a commit.
+    what was spoilt on the way. A call that has passed every gate may also be run, after a commit;
+    what a gate had nothing to check against is still to be checked.
     """
     may = verdict.may
     if not outcome.turn.segments:
         may = tuple(dict.fromkeys(TELL if word == SHOW_PART else word for word in may))
     less = LESS.get((verdict.word, layer))
     ready = outcome.state is State.VALIDATED_PROPOSAL
-    more = ("commit its proposal, and then run its tool",) if ready else ()
+    unseen = [verdict.gate for verdict in outcome.verdicts if verdict.passed is None]
+    checks = f" after a check of its {', '.join(unseen).replace('_', ' ')}," if unseen else ","
+    more = (f"commit its proposal{checks} and then run its tool",) if ready else ()
     return (*(word for word in may if word != less), *more)
 
 
