@@ -22,7 +22,7 @@ from streamlab.analysis.doctor.findings import find
 from streamlab.analysis.doctor.rules import LAYERS, RULES
 from streamlab.analysis.doctor.verdicts import BY, RETRY, RUN, TELL, UNCHANGED, VERDICTS
 from streamlab.consumer.attempt import Attempt, Input, State
-from streamlab.consumer.gates import Policy
+from streamlab.consumer.gates import EFFECT
 from streamlab.streams.edit import frames
 from streamlab.wire.sse import BOM
 from tests.labelled import Case, cases
@@ -175,7 +175,9 @@ def test_a_verdict_allows_nothing_that_it_forbids(verdict: Any) -> None:
 KNOWN = list(cases(range(2)))
 
 #: A policy that checks everything, and likes it.
-SURE = Policy(tools={"change_label": {}}, rule=lambda call: "", authorise=lambda call: "")
+SURE = msgspec.structs.replace(
+    EFFECT, tools={"change_label": {}}, rule=lambda call: "", authorise=lambda call: ""
+)
 
 
 @pytest.mark.parametrize("case", KNOWN, ids=lambda case: case.name)
