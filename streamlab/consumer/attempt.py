@@ -199,7 +199,7 @@ def _problem(event: Problem) -> tuple[Input | None, str]:
 def _ended(event: StreamEnded) -> tuple[Input | None, str]:
     if event.ending == "cancelled":
         return Input.CANCEL, "we cancelled it before anything was committed"
-    return Input.ENDED, f"{HOW_ENDED[event.ending]} before the final marker came"
+    return Input.ENDED, f"{HOW_ENDED[event.ending]} before the answer was complete"
 
 
 HOW_ENDED = {
