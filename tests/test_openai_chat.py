@@ -998,6 +998,36 @@ def test_the_fast_way_reads_every_odd_chunk_as_the_general_way_does(odd: str) ->
             both_ways([*frames[:place], strange, strange, *frames[place:]])
 
 
+MIDDLE = [chunk({"role": "assistant", "content": "a"}), chunk({"content": "b"})]
+LAST = [chunk({"content": "c"}), chunk({}, "stop")]
+
+
+@pytest.mark.parametrize(
+    "again, state",
+    [
+        ([{**chunk({"role": "assistant", "content": ""}), "id": "chat-2"}], "HELD"),
+        ([{**chunk({"role": "assistant", "content": "a"}), "id": "chat-2"}], "HELD"),
+        ([chunk({"role": "assistant", "content": ""})], "MESSAGE_COMPLETE"),
+        ([{**chunk({"content": "x"}), "id": "chat-2"}], "MESSAGE_COMPLETE"),
+        ([], "MESSAGE_COMPLETE"),
+    ],
+    ids=["a new message", "with text", "a role alone", "an id alone", "nothing"],
+)
+def test_where_a_message_begins_inside_another_nobody_knows_whose_the_rest_is(
+    again: list[JSON], state: str
+) -> None:
+    later = [{**each, "id": again[-1]["id"]} for each in LAST] if again else LAST
+    said = b"".join(frame(each, "") for each in [*MIDDLE, *again, *later])
+    assert consume(said + DONE)[0].attempt.state == state
+
+
+def test_ids_that_change_in_every_chunk_are_a_habit_even_with_a_role_in_each() -> None:
+    texts = [{"role": "assistant", "content": each} for each in "abc"]
+    many = [{**chunk(delta), "id": f"chat-{n}"} for n, delta in enumerate(texts)]
+    said = b"".join(frame(each, "") for each in [*many, *LAST])
+    assert consume(said + DONE)[0].attempt.state == "MESSAGE_COMPLETE"
+
+
 def test_after_an_early_end_marker_nothing_is_a_usual_delta() -> None:
     said = [frame(chunk({"content": "a"}), "") for _ in range(3)]
     both_ways(SSEDecoder().feed(b"".join([*said, DONE, *said])))

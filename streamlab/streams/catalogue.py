@@ -262,7 +262,7 @@ _CATALOGUE = (
         "A second message begins inside or after this one: two answers in one stream.",
         second_start,
         ANYWHERE,
-        on={CHAT: (SAME, INVALID), GEMINI: (SAME, INVALID)},
+        on={CHAT: (SAME, INVALID, HELD), GEMINI: (SAME, INVALID)},
     ),
     Fault(
         "delta_after_stop",

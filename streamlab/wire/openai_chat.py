@@ -22,6 +22,7 @@ import msgspec
 
 from .dialect import MAX_SAID, gap_in, is_index, word
 from .events import (
+    Ambiguous,
     Event,
     InputDelta,
     KeepAlive,
@@ -60,6 +61,7 @@ class ChatReader(DeltaReader):
         super().__init__(named)
         self.started = False
         self._id = ""  # of the message, in the latest chunk that has one
+        self._since = 0  # the first frame with an id
         self._ids_change = False
         self._choices: dict[int, Choice] = {}
         self._done = False  # [DONE] came, rightly or not
@@ -249,11 +251,16 @@ class ChatReader(DeltaReader):
     def _message(self, payload: dict[str, Any], frame: Frame) -> Iterator[Event]:
         message_id, model = word(payload.get("id")), word(payload.get("model"))
         if not self.started and (message_id or model):
-            self.started = True
+            self.started, self._since = True, frame.number
             yield MessageStarted(message_id, model)
         elif message_id and self._id and message_id != self._id:
-            self._ids_change = True
             text = f"the message id changes from {self._id[:80]!r} to {message_id[:80]!r}"
+            begun = any(choice.started for choice in self._choices.values())
+            steady = frame.number - self._since > 1 and not self._ids_change
+            roles = [(_delta_of(choice) or {}).get("role") for choice in _choices_of(payload)]
+            if begun and steady and any(roles):  # some servers give each chunk an id and a role
+                yield Ambiguous(f"{text}, and a message begins: whose is the rest?", frame.number)
+            self._ids_change = True
             yield from self._habit("id-changed", "note", text, frame)
         self._id = message_id or self._id
 
