@@ -81,7 +81,7 @@ def judge(
             break
     consumer.end(recording.ending, recording.end_t)
     meter.end(recording.end_t, consumer.last_words)
-    noting.over(consumer.last_words, consumer.turn, consumer.reader.beside_data)
+    noting.over(consumer.last_words, consumer.turn, reader.beside_data)
     if watch is not None:
         watch(Chunk(meter.now, b""), consumer.last_words)
     return Outcome(

@@ -141,7 +141,7 @@ class Meter:
             for stop, usage in run.counts[-1:]:  # later ones take the place of the earlier
                 self._contents(came[:stop], run.texts[:stop], phase)
                 if came[stop - 1] is not None:
-                    self._other(came[stop - 1] or 0.0, usage, ())
+                    self._counted(usage)
                 start = stop
             self._contents(came[start:], run.texts[start:], phase)
 
@@ -163,7 +163,7 @@ class Meter:
 
     def _other(self, t: float, event: Event, frame: tuple[Event, ...]) -> None:
         if isinstance(event, UsageReported):
-            self._tokens, self._before = event.tokens, self._all.events + len(self._run)
+            self._counted(event)
         elif isinstance(event, SegmentStarted):
             phase = self._open[event.segment] = PHASE_OF_KIND.get(event.kind, "other")
             if phase == "other":
@@ -182,6 +182,9 @@ class Meter:
                 series.closed = t
         elif isinstance(event, MessageCompleted) and self._completed is None:
             self._completed = t
+
+    def _counted(self, event: UsageReported) -> None:
+        self._tokens, self._before = event.tokens, self._all.events + len(self._run)
 
     def _content(self, t: float, phase: str) -> None:
         run = self._run if phase == self._phase else self._count_run(phase)

@@ -102,34 +102,43 @@ class ClaudeReader(Dialect):
 
     def read(self, frame: Frame) -> tuple[Event, ...]:
         """The events that one frame states; most often one."""
-        if frame.event == "content_block_delta" or not (frame.event or self.named):
+        if self._may_append(frame.event):
             try:
-                delta = decode_delta(frame.data)
+                said = decode_delta(frame.data)
             except (msgspec.MsgspecError, RecursionError):
                 return super().read(frame)
-            block = self._open.get(delta.index)
-            if block is not None and type(delta.delta) is block.hot and self._stop_reason is None:
-                return (block.make(block.segment, delta.delta.text),)
+            block = self._hot(said)
+            if block is not None:
+                return (block.make(block.segment, said.delta.text),)
         return super().read(frame)
 
     def runs(self, blocks: Blocks, first: int) -> list[Run]:
         """What deltas in a row append to open blocks."""
-        usual = blocks.event == "content_block_delta" or not (blocks.event or self.named)
         runs: list[Run] = []
         data = blocks.data
         index, hot, texts = -1, None, [""]
         with suppress(msgspec.MsgspecError, RecursionError):
-            for place in range(first, len(data) if usual and not self._stop_reason else 0):
+            for place in range(first, len(data) if self._may_append(blocks.event) else 0):
                 said = decode_delta(data[place])
                 delta = said.delta
                 if said.index != index or type(delta) is not hot:
-                    block = self._open.get(said.index)
-                    if block is None or type(delta) is not block.hot:
+                    block = self._hot(said)
+                    if block is None:
                         break
                     index, hot, texts = said.index, block.hot, []
                     runs.append(Run(block.make, block.segment, texts, blocks, place, []))
                 texts.append(delta.text)
         return runs
+
+    def _may_append(self, name: str) -> bool:
+        """Whether a frame of this name can be a delta, before the model gave its reason to stop."""
+        named = name == "content_block_delta" or not (name or self.named)
+        return named and self._stop_reason is None
+
+    def _hot(self, said: Any) -> Block | None:
+        """The open block to which a delta can only be appended."""
+        block = self._open.get(said.index)
+        return block if block is not None and type(said.delta) is block.hot else None
 
     def unfinished(self) -> str:
         """What is missing for the answer to be complete, in words; "" when its marker came."""

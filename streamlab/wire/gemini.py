@@ -15,7 +15,6 @@ vendor's API reference and the types of its Python SDK 3.6. Read next: `gemini_p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any, ClassVar
 
 import msgspec
@@ -81,59 +80,60 @@ class GeminiReader(PartReader):
 
     def read(self, frame: Frame) -> tuple[Event, ...]:
         """The events that one frame states; most often a piece of text and the counts so far."""
-        first = self._candidates.get(0)
-        if first is None or not first.run or first.finish or frame.event or self._second:
+        running = self._running(frame.event)
+        chunk = None if running is None else self._usual(running, frame.data)
+        if running is None or chunk is None:
             return self._unwrapped(frame)
-        try:
-            chunk = decode_chunk(frame.data)
-        except (msgspec.MsgspecError, RecursionError):
-            return self._unwrapped(frame)
-        (said,) = chunk.candidates
-        (part,) = said.content.parts
-        run, given, model = first.run, chunk.responseId, chunk.modelVersion
-        if (
-            part.thought is not (run == "thinking")
-            or (given != self._id and given)
-            or (model != self._model and model)
-            or may_be_deep(frame.data)
-        ):
-            return self._unwrapped(frame)
+        said, text = chunk.candidates[0], chunk.candidates[0].content.parts[0].text
         self._at = frame.number
         counted = self._usage(chunk.usageMetadata)
         if said.safetyRatings:
-            counted = (Attached(first.open, "safetyRatings", said.safetyRatings), *counted)
-        return (APPEND[run](first.open, part.text), *counted) if part.text else counted
+            counted = (Attached(running.open, "safetyRatings", said.safetyRatings), *counted)
+        return (APPEND[running.run](running.open, text), *counted) if text else counted
 
     def runs(self, blocks: Blocks, first: int) -> list[Run]:
         """What pieces in a row append to the text or the thinking that runs on, and the counts."""
-        candidate = self._candidates.get(0)
-        if candidate is None or not candidate.run or candidate.finish:
+        running, data = self._running(blocks.event), blocks.data
+        if running is None:
             return []
-        thinks, data = candidate.run == "thinking", blocks.data
         texts: list[str] = []
         counts: list[tuple[int, UsageReported]] = []
-        with suppress(msgspec.MsgspecError, RecursionError):
-            for place in range(first, 0 if blocks.event or self._second else len(data)):
-                chunk = decode_chunk(data[place])
-                (said,) = chunk.candidates
-                (part,) = said.content.parts
-                given, model = chunk.responseId, chunk.modelVersion
-                if (
-                    part.thought is not thinks
-                    or not part.text
-                    or (given != self._id and given)
-                    or (model != self._model and model)
-                    or said.safetyRatings
-                    or may_be_deep(data[place])
-                ):
-                    break
-                if usage := chunk.usageMetadata:
-                    counts.append((len(texts), self._counted(usage)))
-                texts.append(part.text)
+        for place in range(first, len(data)):
+            chunk = self._usual(running, data[place])
+            if chunk is None:
+                break
+            said = chunk.candidates[0]
+            text = said.content.parts[0].text
+            if not text or said.safetyRatings:
+                break
+            if usage := chunk.usageMetadata:
+                counts.append((len(texts), self._counted(usage)))
+            texts.append(text)
         if not texts:
             return []
         self._at = blocks.number + first + len(texts) - 1
-        return [Run(APPEND[candidate.run], candidate.open, texts, blocks, first, counts)]
+        return [Run(APPEND[running.run], running.open, texts, blocks, first, counts)]
+
+    def _running(self, name: str) -> Candidate | None:
+        """The first candidate, where text or thinking runs on in it that a frame may be more of."""
+        first = self._candidates.get(0)
+        goes_on = first is not None and first.run and not first.finish
+        return first if goes_on and not (name or self._second) else None
+
+    def _usual(self, running: Candidate, data: bytes) -> Any:
+        """A usual chunk, with more of what runs on; None for any other."""
+        try:
+            chunk = decode_chunk(data)
+        except (msgspec.MsgspecError, RecursionError):
+            return None
+        given, model = chunk.responseId, chunk.modelVersion
+        other = (
+            chunk.candidates[0].content.parts[0].thought is not (running.run == "thinking")
+            or (given != self._id and given)
+            or (model != self._model and model)
+            or may_be_deep(data)
+        )
+        return None if other else chunk
 
     def _unwrapped(self, frame: Frame) -> tuple[Event, ...]:
         """The general way; an error may come inside an array, even in an event stream."""

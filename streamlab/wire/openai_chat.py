@@ -87,24 +87,20 @@ class ChatReader(DeltaReader):
                 chunk = decode_chunk(frame.data)
             except (msgspec.MsgspecError, RecursionError):
                 return self._general(frame)
-            if self.started and (chunk.id == self._id or not chunk.id or self._ids_change):
-                event = self._common(chunk.choices[0])
-                if event is not None:
-                    return (event,)
+            event = self._common(chunk)
+            if event is not None:
+                return (event,)
         return self._general(frame)
 
     def runs(self, blocks: Blocks, first: int) -> list[Run]:
         """What common chunks in a row append to open parts."""
-        usual = self.started and not (blocks.event or self._done or self._second)
+        usual = not (blocks.event or self._done or self._second)
         runs: list[Run] = []
         data = blocks.data
         kind, segment, texts = None, "", [""]
         with suppress(msgspec.MsgspecError, RecursionError):
             for place in range(first, len(data) if usual else 0):
-                chunk = decode_chunk(data[place])
-                if chunk.id != self._id and chunk.id and not self._ids_change:
-                    break
-                event = self._common(chunk.choices[0])
+                event = self._common(decode_chunk(data[place]))
                 if event is None:
                     break
                 if type(event) is not kind or event.segment != segment:
@@ -113,8 +109,11 @@ class ChatReader(DeltaReader):
                 texts.append(event.text)
         return runs
 
-    def _common(self, said: Any) -> TextDelta | ThinkingDelta | InputDelta | None:
+    def _common(self, chunk: Any) -> TextDelta | ThinkingDelta | InputDelta | None:
         """The one delta of a common chunk, where all that it can be is appended."""
+        if not self.started or (chunk.id != self._id and chunk.id and not self._ids_change):
+            return None
+        said = chunk.choices[0]
         choice, delta = self._choices.get(said.index), said.delta
         if choice is None or choice.reason is not None or not choice.fed:
             return None

@@ -100,14 +100,9 @@ class ResponsesReader(Final):
                 delta = decode_delta(frame.data)
             except (msgspec.MsgspecError, RecursionError):
                 return self._read(frame)
-            part = self._hot.get((type(delta), delta.output_index, delta.number))
-            if part is not None and delta.item_id == part.item_id and not delta.logprobs:
-                number, name = delta.sequence_number, frame.event
-                if (number == self._next or number is None) and (name == part.event or not name):
-                    if number is not None:
-                        self._next = number + 1
-                    part.fragments.append(delta.delta)
-                    return (part.make(part.segment, delta.delta),)
+            part = self._append(delta, frame.event)
+            if part is not None:
+                return (part.make(part.segment, delta.delta),)
         return self._read(frame)
 
     def runs(self, blocks: Blocks, first: int) -> list[Run]:
@@ -120,20 +115,33 @@ class ResponsesReader(Final):
         with suppress(msgspec.MsgspecError, RecursionError):
             for place in range(first, len(data) if usual else 0):
                 said = decode_delta(data[place])
-                part = self._hot.get((type(said), said.output_index, said.number))
-                if part is None or said.item_id != part.item_id or said.logprobs:
+                part = self._append(said, name)
+                if part is None:
                     break
-                number = said.sequence_number
-                if (number != self._next and number is not None) or (name != part.event and name):
-                    break
-                if number is not None:
-                    self._next = number + 1
                 if part is not last:
                     last, texts = part, []
                     runs.append(Run(part.make, part.segment, texts, blocks, place, []))
-                part.fragments.append(said.delta)
                 texts.append(said.delta)
         return runs
+
+    def _append(self, said: Any, name: str) -> Part | None:
+        """Append a delta to its open part, where that is all that it can mean."""
+        part, number = (
+            self._hot.get((type(said), said.output_index, said.number)),
+            said.sequence_number,
+        )
+        if (
+            part is None
+            or said.item_id != part.item_id
+            or said.logprobs
+            or (number != self._next and number is not None)
+            or (name != part.event and name)
+        ):
+            return None
+        if number is not None:
+            self._next = number + 1
+        part.fragments.append(said.delta)
+        return part
 
     def _read(self, frame: Frame) -> tuple[Event, ...]:
         """The general way; an error that is no terminal event still is why the model stopped."""

@@ -11,10 +11,14 @@ the same result.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .events import Event, UsageReported
 from .sse import Blocks, Frame
+
+if TYPE_CHECKING:
+    from .dialect import Dialect
+    from .unrecognised import Unrecognised
 
 __all__ = ["Item", "Run", "frames_in", "last_frame", "runs_in"]
 
@@ -52,17 +56,7 @@ class Run(NamedTuple):
 Item = Run | tuple[Frame | None, tuple[Event, ...]]
 
 
-class Reads(Protocol):
-    """What reads frames, and runs of them: a dialect."""
-
-    def runs(self, blocks: Blocks, first: int) -> list[Run]:
-        """What usual blocks state, up to the first that `read` must look at."""
-
-    def read(self, frame: Frame) -> tuple[Event, ...]:
-        """The events that one frame states."""
-
-
-def runs_in(blocks: Blocks, reader: Reads) -> Iterator[Item]:
+def runs_in(blocks: Blocks, reader: Dialect | Unrecognised) -> Iterator[Item]:
     """Runs as long as there are some, then a frame, then runs again."""
     at = 0
     while at < len(blocks.data):

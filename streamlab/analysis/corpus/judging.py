@@ -12,7 +12,7 @@ yet known what is read, it goes read by read, as in `judge`.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -26,8 +26,8 @@ from streamlab.consumer.gates import EFFECT, Policy, Proposal
 from streamlab.consumer.turn import reduce
 from streamlab.streams.recording import Chunk, Reads, Recording, RecordingFile
 from streamlab.wire.events import Tokens, UsageReported
-from streamlab.wire.reader import BOUNDS, Bounds, Read
-from streamlab.wire.runs import Run, last_frame
+from streamlab.wire.reader import BOUNDS, Bounds
+from streamlab.wire.runs import Item, last_frame
 
 __all__ = ["judged"]
 
@@ -119,7 +119,9 @@ class _Judging:
 
     def _take_joined(self, many: Reads) -> None:
         at = self.consumer.reader.bytes
-        items = self.consumer.feed_runs(many.data)
+        items = self.consumer.reader.feed_runs(many.data)
+        runs = [*runs_of(items)]
+        self.consumer.take_runs(runs)
         self._see(Chunk(many.times[0], many.data), items)
         times, ends = self._meter.when(many.times), [at + end for end in many.ends]
         if times[-1] is None:  # no time is known yet
@@ -135,9 +137,9 @@ class _Judging:
                 return times[first:last]
             return [times[bisect_left(ends, end, first)] for end in given]
 
-        self._meter.take_runs(self.consumer.runs, when)
+        self._meter.take_runs(runs, when)
 
-    def _see(self, chunk: Chunk, items: Sequence[Read | Run]) -> None:
+    def _see(self, chunk: Chunk, items: Sequence[Item]) -> None:
         self._noting.feed(chunk, items, self.consumer.turn)
         frame = last_frame(items)
         self._whole = frame.end if frame is not None else self._whole
@@ -173,17 +175,11 @@ def _proposals(consumer: Consumer) -> tuple[Proposal, ...]:
 
 
 class _Hasty(Consumer):
-    """A consumer that gives the turn what came in one read in as few pieces as there can be."""
+    """A consumer that gives the turn what many reads stated in as few pieces as there can be."""
 
-    def __init__(self, wire: str | None, policy: Policy, bounds: Bounds) -> None:
-        super().__init__(wire, policy, bounds)
-        self.runs: list[Whole | Other] = []  #: what the last reads stated
-
-    def feed_runs(self, data: bytes) -> list[Read | Run]:
-        """Take the bytes of many reads, as `feed` does, and return what they stated, in runs."""
-        items = self.reader.feed_runs(data)
-        self.runs = [*runs_of(items)]
-        for run in self.runs:
+    def take_runs(self, runs: Iterable[Whole | Other]) -> None:
+        """Give the turn what many reads stated."""
+        for run in runs:
             if isinstance(run, Other):
                 self.turn = reduce(self.turn, run.event)
                 self.attempt = observe(self.attempt, run.event)
@@ -191,7 +187,6 @@ class _Hasty(Consumer):
             self.turn = reduce(self.turn, run.kind(run.segment, "".join(run.texts)))
             if run.counts:
                 self.turn = reduce(self.turn, _merged([event for _, event in run.counts]))
-        return items
 
 
 def _merged(counts: list[UsageReported]) -> UsageReported:
